@@ -1,0 +1,1 @@
+"""What runs beside the engine while a trace is taken. Imports nothing of the analyzer."""
