@@ -277,8 +277,8 @@ class SegmentTable:
         return len(self.start_ns)
 
 
-class Analysis(msgspec.Struct, frozen=True, kw_only=True):
-    """The whole result. ``segments`` travels beside the JSON (segments.csv)."""
+class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
+    """What ``diagnosis.json`` holds. The segments travel beside it (segments.csv)."""
 
     format: str
     format_version: int
@@ -303,3 +303,14 @@ class Analysis(msgspec.Struct, frozen=True, kw_only=True):
     unmeasured: list[Unmeasured]
     quality: list[Quality]
     notes: list[str]
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """The frozen result: the diagnosis and every segment it rests on.
+
+    ``segment_table`` is None where only the JSON was read back.
+    """
+
+    diagnosis: Diagnosis
+    segment_table: SegmentTable | None
