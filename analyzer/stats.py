@@ -1,0 +1,43 @@
+"""Small statistics on integer nanoseconds, deterministic to the last bit."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+IntArray = npt.NDArray[np.int64]
+
+
+def quantile(values: IntArray, q: float) -> int:
+    """The ``q`` quantile as one of the values themselves (lower of two neighbours); values not empty."""
+    ordered = np.sort(values)
+    return int(ordered[int(q * (len(ordered) - 1))])
+
+
+def robust_z(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Distance from the median in units of 1.4826 x the median absolute deviation (Iglewicz, Hoaglin)."""
+    middle = np.median(values)
+    spread = 1.4826 * np.median(np.abs(values - middle))
+    if spread == 0:
+        return np.where(values == middle, 0.0, np.inf)
+    return np.asarray((values - middle) / spread, dtype=np.float64)
+
+
+def bootstrap_mean_interval(
+    values: npt.NDArray[np.float64], weights: npt.NDArray[np.float64], *, draws: int = 400, level: float = 0.95
+) -> tuple[float, float]:
+    """Percentile bootstrap of ``sum(values) / sum(weights)`` over rows; seeded, so repeatable.
+
+    With fewer than two rows there is nothing to resample: the point itself is returned.
+    """
+    total = float(weights.sum())
+    point = float(values.sum()) / total if total else 0.0
+    if len(values) < 2:
+        return point, point
+    generator = np.random.default_rng(20240229)
+    rows = generator.integers(0, len(values), size=(draws, len(values)))
+    sums, bases = values[rows].sum(axis=1), weights[rows].sum(axis=1)
+    ratios = np.divide(sums, bases, out=np.full(draws, point), where=bases > 0)
+    tail = (1 - level) / 2
+    low, high = np.quantile(ratios, [tail, 1 - tail])
+    return float(low), float(high)
