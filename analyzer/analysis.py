@@ -6,12 +6,18 @@ Structs mirror ``diagnosis.json`` field by field; ``None`` is "not captured" (li
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
+
+from analyzer.errors import InvariantError, TraceError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 FORMAT = "tracebound.diagnosis"
 FORMAT_VERSION = 1
@@ -314,3 +320,93 @@ class Analysis:
 
     diagnosis: Diagnosis
     segment_table: SegmentTable | None
+
+    def windows(self) -> pd.DataFrame:
+        """One row per step and rank, with a column per category and exposure label."""
+        from analyzer import frames
+
+        return frames.windows(self.diagnosis)
+
+    def segments(self) -> pd.DataFrame:
+        """One row per path segment. An analysis read back from JSON has none: see segments.csv."""
+        from analyzer import frames
+
+        if self.segment_table is None:
+            raise TraceError(
+                "diagnosis.json",
+                "",
+                "the path segments are not part of it",
+                "read segments.csv beside it, or analyze the capture again",
+            )
+        return frames.segments(self.segment_table)
+
+    def kernels(self) -> pd.DataFrame:
+        """One row per name of device work and rank."""
+        from analyzer import frames
+
+        return frames.kernels(self.diagnosis)
+
+    def collectives(self) -> pd.DataFrame:
+        """One row per kind of collective; empty until ranks are aligned."""
+        from analyzer import frames
+
+        return frames.collectives(self.diagnosis)
+
+    def hypotheses(self) -> pd.DataFrame:
+        """One row per candidate explanation."""
+        from analyzer import frames
+
+        return frames.hypotheses(self.diagnosis)
+
+    def to_json(self) -> bytes:
+        """The diagnosis as strict JSON: the same bytes for the same result, UTF-8, newline at the end."""
+        _require_finite(self.diagnosis)
+        try:
+            data = msgspec.json.encode(self.diagnosis)
+        except UnicodeEncodeError:
+            # a file name that is not UTF-8 arrives as lone surrogates, which JSON cannot hold
+            data = msgspec.json.encode(_without_surrogates(msgspec.to_builtins(self.diagnosis)))
+        return msgspec.json.format(data, indent=2) + b"\n"
+
+    @classmethod
+    def from_json(cls, data: bytes) -> Analysis:
+        """Read ``diagnosis.json`` back, without the segments."""
+        try:
+            diagnosis = msgspec.json.decode(data, type=Diagnosis)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise TraceError(
+                "diagnosis.json", "", str(error), "pass a diagnosis.json that tracebound wrote"
+            ) from error
+        if diagnosis.format != FORMAT or diagnosis.format_version != FORMAT_VERSION:
+            raise TraceError(
+                "diagnosis.json",
+                "",
+                f"format {diagnosis.format!r} version {diagnosis.format_version} is not"
+                f" {FORMAT!r} version {FORMAT_VERSION}",
+                "analyze the capture again with this version of tracebound",
+            )
+        return cls(diagnosis, None)
+
+
+def _require_finite(diagnosis: Diagnosis) -> None:
+    """Strict JSON knows no NaN, and the encoder would write null: "not captured", which is a claim."""
+    rows: list[Any] = [*diagnosis.kernels, *diagnosis.hypotheses, *diagnosis.quality, diagnosis.constants]
+    rows += [rank.constants for rank in diagnosis.ranks]
+    rows += [part for row in diagnosis.hypotheses for part in (row.share, row.measured) if part is not None]
+    for row in rows:
+        for field, value in msgspec.structs.asdict(row).items():
+            values = value.values() if isinstance(value, dict) else (value,)
+            for number in values:
+                flat = number if isinstance(number, tuple) else (number,)
+                if any(isinstance(part, float) and not math.isfinite(part) for part in flat):
+                    raise InvariantError(f"{type(row).__name__}.{field} is {number}, not a finite number")
+
+
+def _without_surrogates(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode("utf-8")
+    if isinstance(value, dict):
+        return {_without_surrogates(key): _without_surrogates(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_without_surrogates(item) for item in value]
+    return value

@@ -1,0 +1,1 @@
+"""Report writing: formats what the analysis found, and computes nothing of its own."""

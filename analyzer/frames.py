@@ -1,0 +1,271 @@
+"""DataFrame views of an analysis: what the library hands out, and what the CSV tables hold.
+
+Nested figures become flat columns named like their path in the JSON: ``path_ns.launch.latency``.
+What was not captured is ``<NA>``, never 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from analyzer.categories import BINDING_NAMES, CATEGORY_NAMES, EXPOSURE_NAMES
+
+if TYPE_CHECKING:
+    from analyzer.analysis import Diagnosis, SegmentTable, Window
+
+OVERLAPS = ("collective_under_kernel", "copy_under_kernel", "kernel_under_kernel")
+COLLECTIVE_COLUMNS = (
+    "group",
+    "op",
+    "dtype",
+    "bytes",
+    "ranks",
+    "calls_total",
+    "calls_per_step",
+    "class",
+    "transfer_ns.median",
+    "transfer_ns.p95",
+    "wait_ns",
+    "late_rank_counts",
+    "observed_only",
+)
+WINDOW_COLUMNS = (
+    "rank",
+    "window",
+    "step",
+    "phase",
+    "start_ns",
+    "end_ns",
+    "duration_ns",
+    "host_start_ns",
+    "host_end_ns",
+    "warmup",
+    "warmup_reasons",
+    "empty",
+    "kernels",
+    "kernels_in_graphs",
+    "launches",
+    "graph_replays",
+    "collectives",
+    "copies",
+    "inferred_ns",
+    *(f"path_ns.{name}" for name in CATEGORY_NAMES.values()),
+    *(f"exposed_ns.{name}" for name in EXPOSURE_NAMES.values()),
+    *(f"overlap_ns.{name}" for name in OVERLAPS),
+)
+BUDGET_COLUMNS = (
+    "phase",
+    "scope",
+    "rank",
+    "windows",
+    "windows_excluded",
+    "step_ns_total",
+    "inferred_ns_total",
+    "note",
+    *(f"path_ns_total.{name}" for name in CATEGORY_NAMES.values()),
+    *(f"exposed_ns_total.{name}" for name in EXPOSURE_NAMES.values()),
+)
+KERNEL_COLUMNS = (
+    "rank",
+    "name",
+    "kind",
+    "class",
+    "calls_total",
+    "calls_per_step",
+    "calls_in_graphs",
+    "total_ns",
+    "clipped_ns",
+    "path_ns",
+    "exposed_ns",
+    "coverage",
+    "occupancy",
+    "limiter",
+)
+HOST_COLUMNS = ("rank", "phase", "category", "thread", "name", "stack", "frame", "path_ns", "segments")
+HYPOTHESIS_COLUMNS = (
+    "id",
+    "phase",
+    "scope",
+    "rank",
+    "verdict",
+    "verdict_note",
+    "share",
+    "share_low",
+    "share_high",
+    "measured",
+    "measured_value",
+    "measured_unit",
+    "measured_kind",
+    "gain_upper_bound_ns",
+    "overlaps_with",
+    "claim",
+    "discriminating_check",
+    "intervention",
+    "disproof",
+    "undo",
+)
+SEGMENT_COLUMNS = (
+    "rank",
+    "window",
+    "start_ns",
+    "end_ns",
+    "category",
+    "binding",
+    "inferred",
+    "name",
+    "place",
+)
+
+Row = tuple[Any, ...]
+
+
+def window_rows(diagnosis: Diagnosis) -> Iterable[Row]:
+    """The rows of ``WINDOW_COLUMNS``, by rank and window."""
+    for rank in diagnosis.ranks:
+        for window in rank.windows:
+            yield (rank.rank, *_window(window))
+
+
+def _window(window: Window) -> Row:
+    return (
+        window.index,
+        window.step,
+        window.phase,
+        window.start_ns,
+        window.end_ns,
+        window.end_ns - window.start_ns,
+        window.host_start_ns,
+        window.host_end_ns,
+        window.warmup,
+        " + ".join(window.warmup_reasons),
+        window.empty,
+        window.kernels,
+        window.kernels_in_graphs,
+        window.launches,
+        window.graph_replays,
+        window.collectives,
+        window.copies,
+        window.inferred_ns,
+        *_spread(window.path_ns, CATEGORY_NAMES.values()),
+        *_spread(window.exposed_ns, EXPOSURE_NAMES.values()),
+        *_spread(window.overlap_ns, OVERLAPS),
+    )
+
+
+def _spread(values: dict[str, int] | None, names: Iterable[str]) -> list[int | None]:
+    return [None if values is None else values[name] for name in names]
+
+
+def budget_rows(diagnosis: Diagnosis) -> Iterable[Row]:
+    """The rows of ``BUDGET_COLUMNS``."""
+    for row in diagnosis.budget:
+        yield (
+            row.phase,
+            row.scope,
+            row.rank,
+            row.windows,
+            row.windows_excluded,
+            row.step_ns_total,
+            row.inferred_ns_total,
+            row.note,
+            *_spread(row.path_ns_total, CATEGORY_NAMES.values()),
+            *_spread(row.exposed_ns_total, EXPOSURE_NAMES.values()),
+        )
+
+
+def kernel_rows(diagnosis: Diagnosis) -> Iterable[Row]:
+    """The rows of ``KERNEL_COLUMNS``."""
+    fields = ["class_" if name == "class" else name for name in KERNEL_COLUMNS]
+    for row in diagnosis.kernels:
+        yield tuple(getattr(row, name) for name in fields)
+
+
+def host_rows(diagnosis: Diagnosis) -> Iterable[Row]:
+    """The rows of ``HOST_COLUMNS``; the range stack is joined with `` > ``, outermost first."""
+    for row in diagnosis.host_culprits:
+        yield tuple(" > ".join(row.stack) if name == "stack" else getattr(row, name) for name in HOST_COLUMNS)
+
+
+def hypothesis_rows(diagnosis: Diagnosis) -> Iterable[Row]:
+    """The rows of ``HYPOTHESIS_COLUMNS``."""
+    for row in diagnosis.hypotheses:
+        share, measured = row.share, row.measured
+        yield (
+            row.id,
+            row.phase,
+            row.scope,
+            row.rank,
+            row.verdict,
+            row.verdict_note,
+            *((share.value, *share.interval) if share else (None, None, None)),
+            *((measured.name, measured.value, measured.unit, measured.kind) if measured else (None,) * 4),
+            row.gain_upper_bound_ns,
+            " + ".join(row.overlaps_with),
+            row.claim,
+            row.discriminating_check,
+            row.intervention,
+            row.disproof,
+            row.undo,
+        )
+
+
+def _frame(rows: Iterable[Row], columns: Sequence[str]) -> pd.DataFrame:
+    """Columns with the narrowest nullable type, so that "not captured" never turns ints into floats."""
+    table = list(rows)
+    series = {name: pd.array([row[i] for row in table]) for i, name in enumerate(columns)}
+    return pd.DataFrame(series, columns=list(columns))
+
+
+def windows(diagnosis: Diagnosis) -> pd.DataFrame:
+    """One row per step and rank."""
+    return _frame(window_rows(diagnosis), WINDOW_COLUMNS)
+
+
+def kernels(diagnosis: Diagnosis) -> pd.DataFrame:
+    """One row per name of device work and rank."""
+    return _frame(kernel_rows(diagnosis), KERNEL_COLUMNS)
+
+
+def hypotheses(diagnosis: Diagnosis) -> pd.DataFrame:
+    """One row per candidate explanation."""
+    return _frame(hypothesis_rows(diagnosis), HYPOTHESIS_COLUMNS)
+
+
+def collectives(diagnosis: Diagnosis) -> pd.DataFrame:
+    """One row per kind of collective; no rows until ranks are aligned."""
+    del diagnosis
+    return _frame([], COLLECTIVE_COLUMNS)
+
+
+def segments(table: SegmentTable) -> pd.DataFrame:
+    """One row per path segment; texts are categoricals, so millions of rows stay small."""
+    return pd.DataFrame(
+        {
+            "rank": table.rank,
+            "window": table.window,
+            "start_ns": table.start_ns,
+            "end_ns": table.end_ns,
+            "category": _coded(table.category, list(CATEGORY_NAMES.values())),
+            "binding": _coded(table.binding, list(BINDING_NAMES.values())),
+            "inferred": table.inferred,
+            "name": _coded(*_distinct(table.name, table.names)),
+            "place": _coded(*_distinct(table.place, table.places)),
+        },
+        columns=list(SEGMENT_COLUMNS),
+    )
+
+
+def _coded(codes: npt.NDArray[Any], labels: list[str]) -> pd.Categorical:
+    return pd.Categorical.from_codes(codes, categories=pd.Index(labels, dtype="str"))
+
+
+def _distinct(codes: npt.NDArray[np.int32], names: Sequence[str]) -> tuple[npt.NDArray[Any], list[str]]:
+    """Codes into distinct names: two kernels may share one text, a categorical may not."""
+    first: dict[str, int] = {}
+    remap = np.array([first.setdefault(name, len(first)) for name in names] + [-1], dtype=np.int64)
+    return remap[codes], list(first)

@@ -1,0 +1,101 @@
+"""The CSV tables beside a diagnosis: one header, one record per line, "not captured" is an empty field.
+
+Texts keep their full length; characters that would break a line or steer a terminal are spelled out.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from analyzer import frames
+from analyzer.analysis import Analysis, SegmentTable
+from analyzer.categories import BINDING_NAMES, CATEGORY_NAMES
+from analyzer.report.escape import visible
+
+CHUNK_ROWS = 100_000
+
+
+@lru_cache(maxsize=4096)
+def _text(value: str) -> str:
+    return visible(value)
+
+
+def _field(value: Any) -> Any:
+    if isinstance(value, str):
+        return _text(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value
+
+
+def _write(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows(rows)
+
+
+def _fields(rows: Iterable[Sequence[Any]]) -> Iterator[list[Any]]:
+    return ([_field(value) for value in row] for row in rows)
+
+
+def _segment_rows(table: SegmentTable) -> Iterator[tuple[Any, ...]]:
+    categories, bindings = list(CATEGORY_NAMES.values()), list(BINDING_NAMES.values())
+    # the last entry serves the code -1
+    names = [*(visible(name) for name in table.names), ""]
+    places = [*(visible(place) for place in table.places), ""]
+    for start in range(0, len(table), CHUNK_ROWS):
+        part = slice(start, start + CHUNK_ROWS)
+        yield from zip(
+            table.rank[part].tolist(),
+            table.window[part].tolist(),
+            table.start_ns[part].tolist(),
+            table.end_ns[part].tolist(),
+            (categories[code] for code in table.category[part].tolist()),
+            (bindings[code] for code in table.binding[part].tolist()),
+            ("true" if inferred else "false" for inferred in table.inferred[part].tolist()),
+            (names[code] for code in table.name[part].tolist()),
+            (places[code] for code in table.place[part].tolist()),
+            strict=True,
+        )
+
+
+def _segments(path: Path, analysis: Analysis) -> None:
+    table = analysis.segment_table
+    _write(path, frames.SEGMENT_COLUMNS, () if table is None else _segment_rows(table))
+
+
+def _of(columns: Sequence[str], rows: Callable[[Any], Iterable[Sequence[Any]]]) -> Table:
+    def write(path: Path, analysis: Analysis) -> None:
+        _write(path, columns, _fields(rows(analysis.diagnosis)))
+
+    return write
+
+
+Table = Callable[[Path, Analysis], None]
+
+TABLES: dict[str, Table] = {
+    "budget.csv": _of(frames.BUDGET_COLUMNS, frames.budget_rows),
+    "windows.csv": _of(frames.WINDOW_COLUMNS, frames.window_rows),
+    "segments.csv": _segments,
+    "kernels.csv": _of(frames.KERNEL_COLUMNS, frames.kernel_rows),
+    "collectives.csv": _of(frames.COLLECTIVE_COLUMNS, lambda _: ()),
+    "host_time.csv": _of(frames.HOST_COLUMNS, frames.host_rows),
+    "hypotheses.csv": _of(frames.HYPOTHESIS_COLUMNS, frames.hypothesis_rows),
+}
+"""File name and writer of every table."""
+
+CONTENTS = {
+    "budget.csv": "the step budget of every phase and rank, in total nanoseconds",
+    "windows.csv": "every step of every rank",
+    "segments.csv": "every segment of every critical path: the raw timing behind each figure",
+    "kernels.csv": "all device work by name",
+    "collectives.csv": "collectives (filled once ranks are aligned)",
+    "host_time.csv": "what the CPU did on the path",
+    "hypotheses.csv": "every candidate explanation",
+}
+"""What each table holds, in a few words."""

@@ -1,0 +1,102 @@
+"""What was read, in a few lines."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from analyzer.analysis import Diagnosis, Input
+from analyzer.report.cautions import FILES_SHOWN, ranks_text
+from analyzer.report.escape import Style
+from analyzer.report.labels import BOUNDARY_WORDS
+from analyzer.report.numbers import count, ms
+
+PHASES_SHOWN = 6
+
+
+def reading(diagnosis: Diagnosis, style: Style) -> list[tuple[str, str]]:
+    """Pairs of topic and text: files, ranks, device work, steps, boundary."""
+    return [
+        ("Input", _inputs(diagnosis, style)),
+        ("Ranks", _ranks(diagnosis, style)),
+        ("Device work", _device_work(diagnosis)),
+        ("Steps", _steps(diagnosis, style)),
+        ("Boundary", BOUNDARY_WORDS.get(diagnosis.boundary, style.prose(diagnosis.boundary))),
+    ]
+
+
+def _input(source: Input, style: Style) -> str:
+    details = [style.prose(source.kind)]
+    if source.profiler_version:
+        details.append(f"profiler {style.prose(source.profiler_version)}")
+    if source.schema_version:
+        details.append(f"schema {style.prose(source.schema_version)}")
+    if source.partial:
+        details.append("partial")
+    return f"{style.name(source.path)} ({', '.join(details)})"
+
+
+def _inputs(diagnosis: Diagnosis, style: Style) -> str:
+    inputs = diagnosis.inputs
+    # damaged files first: they must not hide behind the limit
+    ordered = sorted(inputs, key=lambda source: not source.partial)
+    shown = ", ".join(_input(source, style) for source in ordered[:FILES_SHOWN])
+    if len(inputs) == 1:
+        return shown
+    more = f" and {len(inputs) - FILES_SHOWN} more" if len(inputs) > FILES_SHOWN else ""
+    return f"{count(len(inputs), 'file')}: {shown}{more}"
+
+
+def _ranks(diagnosis: Diagnosis, style: Style) -> str:
+    ranks = diagnosis.ranks
+    if not ranks:
+        return "none"
+    names = Counter(
+        (rank.device.name or f"device {rank.device.index}, model not recorded") if rank.device else ""
+        for rank in ranks
+    )
+    devices = [
+        f"{number} × {style.name(name)}" if name else f"{number} without a device"
+        for name, number in sorted(names.items())
+    ]
+    basis = f"; told apart by {style.prose(diagnosis.rank_basis)}" if diagnosis.rank_basis else ""
+    more = f" and {len(devices) - FILES_SHOWN} more" if len(devices) > FILES_SHOWN else ""
+    text = ranks_text([rank.rank for rank in ranks])
+    return f"{count(len(ranks), 'rank')} ({text}) on {', '.join(devices[:FILES_SHOWN])}{more}{basis}"
+
+
+def _device_work(diagnosis: Diagnosis) -> str:
+    spans = [(rank, rank.device_span) for rank in diagnosis.ranks if rank.device_span is not None]
+    if not spans:
+        return "none recorded"
+    rank, span = max(spans, key=lambda pair: (pair[1].end_ns - pair[1].start_ns, -pair[0].rank))
+    where = f"rank {rank.rank}, the longest: " if len(spans) > 1 else ""
+    text = (
+        f"{where}{count(rank.device_events, 'event')} over {ms(span.end_ns - span.start_ns)} ms,"
+        f" busy {ms(span.busy_ns)} ms, idle {ms(span.idle_ns)} ms"
+    )
+    if rank.prior_events:
+        verb = "was" if rank.prior_events == 1 else "were"
+        text += f"; {rank.prior_events:,} of them {verb} submitted before the capture"
+    return text
+
+
+def _steps(diagnosis: Diagnosis, style: Style) -> str:
+    steps = diagnosis.steps
+    rule = f"found by {style.prose(steps.rule)}"
+    if steps.pattern is not None:
+        rule += f" {style.name(steps.pattern)}"
+    warmup = "none flagged as warm-up"
+    if steps.warmup_count:
+        warmup = f"{steps.warmup_count:,} flagged as warm-up"
+    phases = ", ".join(style.name(phase) for phase in steps.phases[:PHASES_SHOWN])
+    if len(steps.phases) > PHASES_SHOWN:
+        phases += f" and {len(steps.phases) - PHASES_SHOWN} more"
+    word = "phase" if len(steps.phases) == 1 else "phases"
+    parts = [
+        f"{count(steps.count, 'step')} {rule}, confidence {style.prose(steps.confidence)}",
+        warmup,
+        f"{word} {phases or 'none'}",
+    ]
+    if steps.detail:
+        parts.append(style.prose(steps.detail))
+    return "; ".join(parts)
