@@ -16,7 +16,7 @@ from analyzer.report.labels import (
     EXPOSURE_WORDS,
     PATH_GROUPS,
 )
-from analyzer.report.numbers import count, ms, ms_parts, percent, percent_parts
+from analyzer.report.numbers import count, fixed, ms, ms_parts, percent, percent_parts, percent_units
 from analyzer.report.tables import table
 
 PHASES_IN_FULL = 3
@@ -94,6 +94,14 @@ def _partition(values: Mapping[str, int], words: Mapping[str, str], per: int, he
     return table([head, "What it is", "Mean per step, ms", "Total, ms", "Share"], cells, left=(0, 1))
 
 
+def _shown_share(values: Mapping[str, int], words: Mapping[str, str], members: frozenset[str]) -> str:
+    """The share of ``members`` as the table's own figures add up, so that text and table agree."""
+    rows = [item for item in _ordered(values, words) if item[1]]
+    shown = percent_units([part for _, part in rows])
+    units = sum(unit for (name, _), unit in zip(rows, shown, strict=True) if name in members)
+    return f"{fixed(units, 1)} %"
+
+
 def _view(diagnosis: Diagnosis, budget: Budget) -> BudgetView:
     peers = [
         other
@@ -137,7 +145,8 @@ def _disagreement(budget: Budget) -> str:
     step = budget.step_ns_total
     bound = sum(part for name, part in budget.path_ns_total.items() if name in DEVICE_PATH)
     busy = sum(part for name, part in exposed.items() if name in DEVICE_BUSY)
-    on_path, running = percent(bound, step), percent(busy, step)
+    on_path = _shown_share(budget.path_ns_total, CATEGORY_WORDS, DEVICE_PATH)
+    running = _shown_share(exposed, EXPOSURE_WORDS, DEVICE_BUSY)
     if abs(busy - bound) < DISAGREEMENT * step:
         return (
             f"Path and device agree: device work is {on_path} of the path, and the device is busy"

@@ -51,13 +51,17 @@ def ms_parts(parts: Sequence[int], per: int = 1, decimals: int = MS_DECIMALS) ->
     return [fixed(units, decimals) for units in largest_remainder(scaled)]
 
 
+def percent_units(parts: Sequence[int], decimals: int = 1) -> list[int]:
+    """The share of each part in their sum, in units of ``10**-decimals`` percent, which sum to 100 %."""
+    total = sum(parts)
+    return largest_remainder([Fraction(part * 100 * 10**decimals, total) for part in parts])
+
+
 def percent_parts(parts: Sequence[int], decimals: int = 1) -> list[str]:
     """The share of each part in their sum, in percent; the shown shares sum to 100."""
-    total = sum(parts)
-    if total <= 0:
+    if sum(parts) <= 0:
         return ["-" for _ in parts]
-    scaled = [Fraction(part * 100 * 10**decimals, total) for part in parts]
-    return [f"{fixed(units, decimals)} %" for units in largest_remainder(scaled)]
+    return [f"{fixed(units, decimals)} %" for units in percent_units(parts, decimals)]
 
 
 def percent(part: int, whole: int, decimals: int = 1) -> str:

@@ -24,26 +24,35 @@ def reading(diagnosis: Diagnosis, style: Style) -> list[tuple[str, str]]:
     ]
 
 
-def _input(source: Input, style: Style) -> str:
+def _details(source: Input, style: Style) -> str:
     details = [style.prose(source.kind)]
     if source.profiler_version:
         details.append(f"profiler {style.prose(source.profiler_version)}")
     if source.schema_version:
         details.append(f"schema {style.prose(source.schema_version)}")
-    if source.partial:
-        details.append("partial")
-    return f"{style.name(source.path)} ({', '.join(details)})"
+    return ", ".join(details)
 
 
 def _inputs(diagnosis: Diagnosis, style: Style) -> str:
-    inputs = diagnosis.inputs
-    # damaged files first: they must not hide behind the limit
-    ordered = sorted(inputs, key=lambda source: not source.partial)
-    shown = ", ".join(_input(source, style) for source in ordered[:FILES_SHOWN])
-    if len(inputs) == 1:
-        return shown
-    more = f" and {len(inputs) - FILES_SHOWN} more" if len(inputs) > FILES_SHOWN else ""
-    return f"{count(len(inputs), 'file')}: {shown}{more}"
+    """The files in groups of one kind and version, damaged ones first: they must not hide behind a limit."""
+    if not diagnosis.inputs:
+        return "none"
+    groups: dict[str, list[Input]] = {}
+    for source in diagnosis.inputs:
+        groups.setdefault(_details(source, style), []).append(source)
+    texts = []
+    for details, sources in list(groups.items())[:FILES_SHOWN]:
+        ordered = sorted(sources, key=lambda source: not source.partial)
+        names = [
+            style.name(source.path) + (" (partial)" if source.partial else "")
+            for source in ordered[:FILES_SHOWN]
+        ]
+        if len(ordered) > FILES_SHOWN:
+            names.append(f"and {len(ordered) - FILES_SHOWN} more")
+        texts.append(f"{count(len(sources), 'file')} ({details}): {', '.join(names)}")
+    if len(groups) > FILES_SHOWN:
+        texts.append(f"and {len(groups) - FILES_SHOWN} more kinds and versions")
+    return "; ".join(texts)
 
 
 def _ranks(diagnosis: Diagnosis, style: Style) -> str:

@@ -1,0 +1,217 @@
+"""DIAGNOSIS.md: the golden report, its variants, and what hostile names may not do to it."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from fractions import Fraction
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from analyzer.analysis import Budget, Diagnosis
+from analyzer.report.markdown import render
+from tests.report import builder
+from tests.report.builder import MS, budget, diagnosis, hypothesis, rank, window
+
+GOLDEN = Path(__file__).resolve().parents[1] / "golden"
+
+HOSTILE = [
+    "| a | b |\n|---|---|\n| x | y |",
+    "```\n# Not a heading\n```",
+    "<script>alert(1)</script><!-- <details>",
+    "\x1b[2J\x1b]0;owned\x07\u202e\u200b\u2028",
+    "[click](javascript:alert(1)) ![i](http://evil.example/x.png)",
+    "{{ 7 * 7 }}{% raw %}",
+    "a\\|b` `c\\`d",
+    "\n\n# Findings\n\n1. launch-bound",
+    "T<" * 10_000,
+    "\x00\x7f\x9b31m",
+    "",
+    " ",
+]
+
+
+@pytest.mark.parametrize("name", ["one_rank", "several_ranks"])
+def test_golden(name: str, request: pytest.FixtureRequest) -> None:
+    """``pytest --update-golden`` rewrites the files; read the difference before you commit it."""
+    shown = render(diagnosis() if name == "one_rank" else several_ranks())
+    path = GOLDEN / f"{name}.md"
+    if request.config.getoption("--update-golden"):
+        path.write_text(shown, encoding="utf-8")
+    assert shown == path.read_text(encoding="utf-8")
+
+
+def several_ranks() -> Diagnosis:
+    ranks = [
+        rank(
+            number,
+            shared_gpu_with=[1 - number] if number < 2 else [],
+            clock=msgspec.structs.replace(
+                builder.CLOCK,
+                negative_latency_count=224 if number == 1 else 0,
+                correction="shifted" if number == 1 else "none",
+                device_shift_ns=24_031 if number == 1 else 0,
+            ),
+        )
+        for number in range(8)
+    ]
+    source = diagnosis().inputs[0]
+    return diagnosis(
+        inputs=[
+            msgspec.structs.replace(source, path=f"rank{number}.sqlite", ranks=[number], partial=number == 5)
+            for number in range(8)
+        ],
+        ranks=ranks,
+        missing_ranks=[8, 9],
+        budget=[slower(number) for number in range(8)],
+        hypotheses=[
+            hypothesis(rank=3, verdict_note="Supported under distortion."),
+            hypothesis("host-bound", rank=3, overlaps_with=["synchronization"]),
+            hypothesis("synchronization", rank=3, overlaps_with=["host-bound"]),
+            hypothesis("copies", rank=3),
+            hypothesis("profiler-distortion", rank=3, gain_upper_bound_ns=None),
+        ],
+        kernels=[builder.kernel(rank=7), builder.kernel("only on rank 0")],
+        host_culprits=[],
+        notes=["Ranks are not aligned: no global path."],
+    )
+
+
+def slower(number: int) -> Budget:
+    extra = number * 1_000_001
+    base = budget(number=number)
+    return budget(
+        number=number,
+        step_ns_total=base.step_ns_total + extra,
+        path_ns_total={**base.path_ns_total, "kernel": base.path_ns_total["kernel"] + extra},
+        exposed_ns_total={**base.exposed_ns_total, "kernel": base.exposed_ns_total["kernel"] + extra},  # type: ignore[dict-item,index]
+    )
+
+
+def columns(text: str, head: str) -> list[list[str]]:
+    """The cells of the first table whose first column is ``head``."""
+    lines = text.split("\n")
+    start = next(i for i, line in enumerate(lines) if line.startswith(f"| {head} "))
+    rows = []
+    for line in lines[start + 2 :]:
+        if not line.startswith("|"):
+            break
+        rows.append([part.strip() for part in line.strip("|").split("|")])
+    return rows
+
+
+@pytest.mark.parametrize("head", ["On the path", "Device"])
+def test_each_column_of_a_budget_adds_up_as_shown(head: str) -> None:
+    rows = columns(render(several_ranks()), head)
+    for column in (2, 3, 4):
+        shown = [Fraction(row[column].replace(",", "").removesuffix(" %")) for row in rows]
+        assert sum(shown[:-1]) == shown[-1]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_names_change_no_line_and_no_table(name: str) -> None:
+    plain, attacked = render(builder.hostile("name")), render(builder.hostile(name))
+    if name.strip():  # an empty text leaves its bullet out
+        assert skeleton(attacked) == skeleton(plain)
+    assert not any(unicodedata.category(char) in {"Cc", "Cf"} and char != "\n" for char in attacked)
+    outside_code = re.sub(r"`[^`]*`", "", attacked.replace("\\`", ""))
+    assert "<" not in outside_code
+    assert max(map(len, attacked.split("\n"))) < 6_000
+
+
+def skeleton(text: str) -> list[str]:
+    """The shape of a document: what starts each line, and how many cells a table row has."""
+    structural = [line for line in text.split("\n") if re.match(r"[|#-]|\*\*|\d+\.", line)]
+    return [f"|{line.count('|')}" if line.startswith("|") else line[:2] for line in structural]
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.text(st.characters(), min_size=1, max_size=60).filter(str.strip))
+def test_any_name_is_data(name: str) -> None:
+    text = render(builder.hostile(name))
+    assert len(skeleton(text)) == len(skeleton(render(builder.hostile("name"))))
+
+
+def test_no_finding_says_so_and_names_the_nearest() -> None:
+    open_row = hypothesis(verdict="inconclusive")
+    assert "None: no explanation is supported. The largest one left open is `launch-bound`" in render(
+        diagnosis(hypotheses=[open_row])
+    )
+    assert "None: no hypothesis was tested." in render(diagnosis(hypotheses=[]))
+
+
+def test_a_capture_without_device_work_has_null_figures_not_zeros() -> None:
+    text = render(
+        diagnosis(
+            boundary="host",
+            ranks=[
+                rank(
+                    device=None,
+                    device_span=None,
+                    device_events=0,
+                    linked_events=0,
+                    unlinked_events=0,
+                    prior_events=0,
+                    windows=[window(0, exposed_ns=None, overlap_ns=None)],
+                )
+            ],
+            budget=[budget(exposed_ns_total=None)],
+            kernels=[],
+        )
+    )
+    assert "No device work was recorded for rank 0" in text
+    assert "Not captured: no device work was recorded." in text
+    assert "None: no device work was recorded." in text
+    assert "**Device work**: none recorded" in text
+
+
+def test_warmup_only_and_stepless_captures_say_so_at_the_top() -> None:
+    steps = msgspec.structs.replace(diagnosis().steps, rule="none", pattern=None)
+    text = render(diagnosis(steps=steps, ranks=[rank(windows=[window(0, warmup=True)])]))
+    top = text[: text.index("## What was read")]
+    assert "Every step of phase `decode` looks like warm-up" in top
+    assert "No steps were found" in top
+
+
+def test_a_clean_capture_says_that_nothing_lowers_confidence() -> None:
+    clean = msgspec.structs.replace(builder.CONSTANTS, assumed=[])
+    text = render(diagnosis(ranks=[rank(constants=clean)], quality=[], unmeasured=[], undeclared=[]))
+    assert "Nothing in this capture lowers confidence" in text
+    assert "None: everything in the capture could be used." in text
+
+
+def test_512_ranks_stay_readable() -> None:
+    ranks = [rank(number) for number in range(512)]
+    text = render(
+        diagnosis(
+            ranks=ranks,
+            inputs=[
+                msgspec.structs.replace(diagnosis().inputs[0], path=f"rank{number}.json", ranks=[number])
+                for number in range(512)
+            ],
+            budget=[slower(number) for number in range(512)],
+            hypotheses=[hypothesis(rank=number) for number in range(512)],
+        )
+    )
+    assert "512 ranks (ranks 0-511)" in text
+    assert len(columns(text, "Rank")) == 5
+    assert len(text.split("\n")) < 260
+
+
+def test_many_phases_stay_readable() -> None:
+    text = render(diagnosis(budget=[budget(f"bs={size}", windows=size + 1) for size in range(60)]))
+    assert "37 more phases in `budget.csv`." in text
+    assert text.count("\n### Phase") == 3
+
+
+def test_every_number_of_the_budget_is_in_the_json() -> None:
+    small = diagnosis()
+    data = msgspec.json.encode(small)
+    for row in small.budget:
+        for value in (row.step_ns_total, row.inferred_ns_total, *row.path_ns_total.values()):
+            assert str(value).encode() in data
+    assert small.budget[1].step_ns_total == MS * 30
