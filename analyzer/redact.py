@@ -1,0 +1,51 @@
+"""Removes what looks like a secret from text that is shown or stored. Pure functions.
+
+Profilers copy environment variables and command lines into their captures; messages built from them
+can hold credentials. The rules here prefer to hide too much: a hidden word costs a reader little.
+"""
+
+from __future__ import annotations
+
+import re
+
+HIDDEN = "[redacted]"
+
+# The word may be a part of the key (HF_TOKEN, AWS_SECRET_ACCESS_KEY, api-key, --password).
+_SECRET_WORD = r"(?:token|secret|passw(?:or)?d|passphrase|passwd|pwd|credential|auth|cookie|key)s?"
+_KEY = rf"(?P<key>[\w.-]*{_SECRET_WORD}[\w.-]*)"
+_VALUE = r"""(?:"[^"]*"|'[^']*'|[^\s,;&"'\]})]+)"""
+
+_KEY_VALUE = re.compile(
+    rf"""{_KEY}(?P<join>["']?\s*[=:]\s*|["']\s*,\s*)(?P<scheme>(?:Bearer|Basic)\s+)?{_VALUE}""", re.I
+)
+_FLAG = re.compile(rf"(?P<key>--?[\w-]*{_SECRET_WORD}[\w-]*)(?P<join>\s+){_VALUE}", re.I)
+_BEARER = re.compile(r"\b(?P<scheme>Bearer|Basic)\s+[\w.~+/=-]{6,}", re.I)
+_URL_LOGIN = re.compile(r"(?P<scheme>\b[a-z][a-z0-9+.-]*://)[^\s/@:]*:[^\s/@]+@", re.I)
+
+# Prefixes that issuers put on their credentials so that scanners can find them.
+_ISSUED = re.compile(
+    r"\b(?:"
+    r"hf_[A-Za-z0-9]{6,}"  # Hugging Face
+    r"|sk-[A-Za-z0-9_-]{6,}"  # OpenAI, Anthropic and others
+    r"|nvapi-[A-Za-z0-9_-]{6,}"  # NVIDIA
+    r"|gh[pousr]_[A-Za-z0-9]{6,}|github_pat_\w{6,}"  # GitHub
+    r"|glpat-[\w-]{6,}"  # GitLab
+    r"|(?:AKIA|ASIA)[A-Z0-9]{8,}"  # AWS
+    r"|xox[abeprs]-[\w-]{6,}"  # Slack
+    r"|AIza[\w-]{20,}"  # Google
+    r"|eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"  # a signed JSON web token
+    r")"
+)
+
+
+def redact(text: str) -> str:
+    """``text`` with everything that looks like a credential replaced by ``[redacted]``.
+
+    Covers ``KEY=value``, ``key: value`` and ``--key value`` where the key's name speaks of a token, secret,
+    password or key, ``Bearer``/``Basic`` headers, logins in URLs, and the prefixes of known issuers.
+    """
+    text = _URL_LOGIN.sub(rf"\g<scheme>{HIDDEN}@", text)
+    text = _KEY_VALUE.sub(rf"\g<key>\g<join>{HIDDEN}", text)
+    text = _FLAG.sub(rf"\g<key>\g<join>{HIDDEN}", text)
+    text = _BEARER.sub(rf"\g<scheme> {HIDDEN}", text)
+    return _ISSUED.sub(HIDDEN, text)
