@@ -6,15 +6,15 @@ Structs mirror ``diagnosis.json`` field by field; ``None`` is "not captured" (li
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from analyzer.errors import InvariantError, TraceError
+from analyzer import strict_json
+from analyzer.errors import TraceError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -360,13 +360,8 @@ class Analysis:
 
     def to_json(self) -> bytes:
         """The diagnosis as strict JSON: the same bytes for the same result, UTF-8, newline at the end."""
-        _require_finite(self.diagnosis)
-        try:
-            data = msgspec.json.encode(self.diagnosis)
-        except UnicodeEncodeError:
-            # a file name that is not UTF-8 arrives as lone surrogates, which JSON cannot hold
-            data = msgspec.json.encode(_without_surrogates(msgspec.to_builtins(self.diagnosis)))
-        return msgspec.json.format(data, indent=2) + b"\n"
+        strict_json.require_finite(_rows_with_floats(self.diagnosis))
+        return strict_json.encode(self.diagnosis)
 
     @classmethod
     def from_json(cls, data: bytes) -> Analysis:
@@ -388,25 +383,8 @@ class Analysis:
         return cls(diagnosis, None)
 
 
-def _require_finite(diagnosis: Diagnosis) -> None:
-    """Strict JSON knows no NaN, and the encoder would write null: "not captured", which is a claim."""
-    rows: list[Any] = [*diagnosis.kernels, *diagnosis.hypotheses, *diagnosis.quality, diagnosis.constants]
-    rows += [rank.constants for rank in diagnosis.ranks]
-    rows += [part for row in diagnosis.hypotheses for part in (row.share, row.measured) if part is not None]
-    for row in rows:
-        for field, value in msgspec.structs.asdict(row).items():
-            values = value.values() if isinstance(value, dict) else (value,)
-            for number in values:
-                flat = number if isinstance(number, tuple) else (number,)
-                if any(isinstance(part, float) and not math.isfinite(part) for part in flat):
-                    raise InvariantError(f"{type(row).__name__}.{field} is {number}, not a finite number")
-
-
-def _without_surrogates(value: Any) -> Any:
-    if isinstance(value, str):
-        return value.encode("utf-8", "backslashreplace").decode("utf-8")
-    if isinstance(value, dict):
-        return {_without_surrogates(key): _without_surrogates(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_without_surrogates(item) for item in value]
-    return value
+def _rows_with_floats(diagnosis: Diagnosis) -> list[msgspec.Struct]:
+    rows: list[msgspec.Struct] = [*diagnosis.kernels, *diagnosis.hypotheses, *diagnosis.quality]
+    rows += [diagnosis.constants, *(rank.constants for rank in diagnosis.ranks)]
+    parts = (part for row in diagnosis.hypotheses for part in (row.share, row.measured))
+    return rows + [part for part in parts if part is not None]

@@ -20,7 +20,6 @@ PROSE_LIMIT = 600
 _INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs"})
 _BRACKET = "⟨"
 _PLAIN = re.compile(r"[ -~]*\Z")
-_JSON_UNSAFE = re.compile("[\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
 _MARKDOWN = {
     "\\": "\\\\",
     "`": "\\`",
@@ -119,12 +118,6 @@ def terminal(text: str, limit: int = 400) -> str:
 def quoted(text: str, limit: int = NAME_LIMIT) -> str:
     """A name for a terminal."""
     return f"'{visible(text, limit)}'"
-
-
-def json_text(data: bytes) -> bytes:
-    """JSON with characters that hide or steer written as escapes: the same values, safe to ``cat``."""
-    text = data.decode("utf-8")
-    return _JSON_UNSAFE.sub(lambda match: f"\\u{ord(match.group()):04x}", text).encode("utf-8")
 
 
 @dataclass(frozen=True)

@@ -16,17 +16,11 @@ from pathlib import Path
 from analyzer.analysis import Analysis
 from analyzer.errors import TraceboundError
 from analyzer.report.csv_tables import TABLES
-from analyzer.report.escape import json_text
 from analyzer.report.markdown import render
 
 REPORT = "DIAGNOSIS.md"
 FOLDER = "diagnosis"
 JSON = "diagnosis.json"
-
-
-def diagnosis_json(analysis: Analysis) -> bytes:
-    """The bytes of ``diagnosis.json``: strict, pretty, deterministic, safe to show on a terminal."""
-    return json_text(analysis.to_json())
 
 
 def write(analysis: Analysis, directory: Path) -> Path:
@@ -57,7 +51,7 @@ def _staging(directory: Path) -> Iterator[Path]:
 
 def _fill(analysis: Analysis, staging: Path) -> None:
     (staging / FOLDER).mkdir()
-    (staging / FOLDER / JSON).write_bytes(diagnosis_json(analysis))
+    (staging / FOLDER / JSON).write_bytes(analysis.to_json())
     for name, table in TABLES.items():
         table(staging / FOLDER / name, analysis)
     (staging / REPORT).write_text(render(analysis.diagnosis), encoding="utf-8", newline="\n")

@@ -22,3 +22,17 @@ def _line(row: Sequence[str], widths: Sequence[int], left: Sequence[int]) -> str
         for column, (cell, width) in enumerate(zip(row, widths, strict=True))
     ]
     return f"| {' | '.join(padded)} |"
+
+
+def columns(header: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence[int] = (0,)) -> str:
+    """An aligned table for a terminal, without rules. Cells are safe text."""
+    cells = [list(header), *[list(row) for row in rows]]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(header))]
+    lines = []
+    for row in cells:
+        padded = [
+            cell.ljust(width) if column in left else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        lines.append("  ".join(padded).rstrip())
+    return "\n".join(lines)

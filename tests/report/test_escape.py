@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import re
 import unicodedata
 
@@ -8,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyzer.report.escape import cell, code, json_text, prose, quoted, visible
+from analyzer.report.escape import cell, code, prose, quoted, visible
 from analyzer.report.tables import table
 
 ANY_TEXT = st.text(st.characters(), max_size=200)
@@ -89,11 +88,3 @@ def test_prose_neutralizes_links_html_and_lists() -> None:
     assert prose("1. item") == "1\\. item"
     assert prose("2024.5.1") == "2024.5.1"
     assert prose("idle.after_last and _x_") == "idle.after_last and \\_x\\_"
-
-
-@given(ANY_TEXT.filter(lambda text: not any("\ud800" <= char <= "\udfff" for char in text)))
-def test_json_keeps_its_values(text: str) -> None:
-    data = json.dumps({"name": text}, ensure_ascii=False).encode()
-    safe = json_text(data)
-    assert json.loads(safe) == {"name": text}
-    assert not re.search("[\x7f-\x9f\u2028-\u202e\u2066-\u2069]", safe.decode())

@@ -5,12 +5,16 @@ from __future__ import annotations
 import csv
 import json
 import math
+import re
 from pathlib import Path
 
 import msgspec
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from analyzer import strict_json
 from analyzer.analysis import Analysis
 from analyzer.errors import InvariantError, TraceboundError, TraceError
 from analyzer.report import outputs
@@ -56,6 +60,13 @@ def test_a_number_that_json_cannot_hold_is_refused(value: float) -> None:
 def test_a_file_name_that_is_no_unicode_is_spelled_out() -> None:
     data = Analysis(builder.hostile("caf\udce9.sqlite"), None).to_json()
     assert json.loads(data)["inputs"][0]["path"] == "caf\\udce9.sqlite"
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"]), max_size=50))
+def test_json_keeps_every_text_and_steers_no_terminal(name: str) -> None:
+    data = strict_json.encode(kernel(name))
+    assert json.loads(data)["name"] == name
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]", data.decode())
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b'{"format": 1}', b"\xff"])

@@ -1,0 +1,132 @@
+"""The inspection as text for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from analyzer.report.escape import visible
+from analyzer.report.inspection import InspectedInput, InspectedRank, Inspection, Work
+from analyzer.report.numbers import count, int_ranges, ms, share
+from analyzer.report.tables import columns
+
+TOP = 10
+FILES_SHOWN = 16
+RANKS_SHOWN = 24
+STREAMS_SHOWN = 6
+
+
+def _name(text: str | None, limit: int = 72) -> str:
+    return visible(text, limit) if text else "-"
+
+
+def text(inspection: Inspection) -> str:
+    """Sections: inputs, ranks, steps, device work, collectives, ledger."""
+    sections = [
+        _section("Inputs", "\n".join(_inputs(inspection))),
+        _section("Ranks", _ranks(inspection)),
+        _section("Steps", _steps(inspection)),
+        _section("Device work with the largest sums of durations", _work(inspection.device_work)),
+        _section("Collectives by name", _work(inspection.collectives)),
+        _section("What could not be used", _ledger(inspection)),
+    ]
+    return "\n".join(sections)
+
+
+def _section(title: str, body: str) -> str:
+    return f"{title}\n{'-' * len(title)}\n{body}\n"
+
+
+def _inputs(inspection: Inspection) -> Iterator[str]:
+    for source in inspection.inputs[:FILES_SHOWN]:
+        yield from _input(source)
+    left = len(inspection.inputs) - FILES_SHOWN
+    if left > 0:
+        yield f"and {count(left, 'more file')}: --format json lists all"
+
+
+def _input(source: InspectedInput) -> Iterator[str]:
+    partial = ", cut off or damaged" if source.partial else ""
+    profiler, schema = _name(source.profiler_version), _name(source.schema_version)
+    yield f"{_name(source.path, 200)}: {source.kind}, profiler {profiler}, schema {schema}{partial}"
+    yield f"  captured: {', '.join(source.captured) or 'nothing'}"
+    yield f"  not captured: {', '.join(source.not_captured) or 'nothing missing'}"
+    for name, value in source.settings.items():
+        yield f"  setting {_name(name)}: {_name(value)}"
+    for message in source.diagnostics[:TOP]:
+        yield f"  the profiler reports: {_name(message, 200)}"
+
+
+def _ranks(inspection: Inspection) -> str:
+    rows = [_rank(rank) for rank in inspection.ranks[:RANKS_SHOWN]]
+    header = ["Rank", "Device", "Model", "Process", "Host", "Device events", "Host records", "Streams"]
+    lines = [columns(header, rows, left=(1, 2, 3, 4, 7))]
+    left = len(inspection.ranks) - RANKS_SHOWN
+    if left > 0:
+        lines.append(f"and {count(left, 'more rank')}: --format json lists all")
+    if inspection.missing_ranks:
+        lines.append(f"missing: {int_ranges(inspection.missing_ranks)}")
+    if inspection.rank_basis:
+        lines.append(f"told apart by {_name(inspection.rank_basis, 200)}")
+    return "\n".join(lines)
+
+
+def _rank(rank: InspectedRank) -> list[str]:
+    streams = ", ".join(f"{row.stream} ({row.events:,})" for row in rank.streams[:STREAMS_SHOWN])
+    if len(rank.streams) > STREAMS_SHOWN:
+        streams += f" and {len(rank.streams) - STREAMS_SHOWN} more"
+    return [
+        str(rank.rank),
+        "-" if rank.device is None else str(rank.device.index),
+        _name(rank.device.name if rank.device else None, 40),
+        _name(rank.pid, 24),
+        _name(rank.host, 32),
+        f"{rank.device_events:,}",
+        f"{rank.host_records:,}",
+        streams or "-",
+    ]
+
+
+def _steps(inspection: Inspection) -> str:
+    steps = inspection.steps
+    if steps is None:
+        return f"none: {_name(inspection.steps_missing_because, 400)}"
+    pattern = f" {_name(steps.pattern)}" if steps.pattern is not None else ""
+    lines = [
+        f"{count(steps.count, 'step')} found by {_name(steps.rule)}{pattern}, confidence"
+        f" {_name(steps.confidence)}, {steps.warmup_count:,} flagged as warm-up",
+        f"phases: {', '.join(_name(phase, 40) for phase in steps.phases[:TOP]) or 'none'}",
+    ]
+    return "\n".join([*lines, _name(steps.detail, 400)] if steps.detail else lines)
+
+
+def _work(work: list[Work]) -> str:
+    if not work:
+        return "none"
+    rows = [
+        [
+            str(row.rank),
+            row.kind if row.operation is None else f"{row.kind} ({visible(row.operation, 24)})",
+            f"{row.calls:,}",
+            ms(row.total_ns),
+            _name(row.name),
+        ]
+        for row in work[:TOP]
+    ]
+    table = columns(["Rank", "Kind", "Calls", "Sum, ms", "Name"], rows, left=(1, 4))
+    left = len(work) - TOP
+    return f"{table}\nand {count(left, 'more row')}: --format json lists all" if left > 0 else table
+
+
+def _ledger(inspection: Inspection) -> str:
+    if not inspection.quality:
+        return "nothing: everything in the capture could be used"
+    rows = [
+        [
+            visible(row.reason, 60),
+            f"{row.count:,}",
+            "-" if row.share is None else share(row.share, 2),
+            visible(row.effect, 120),
+        ]
+        for row in inspection.quality
+    ]
+    return columns(["Reason", "Count", "Share", "Effect"], rows, left=(0, 3))
