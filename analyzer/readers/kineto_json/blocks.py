@@ -1,0 +1,327 @@
+"""From a byte stream to blocks of decoded events, in memory bounded by the block size.
+
+The text is cut at a ``}`` ``,`` ``{`` near the end of a block, and the cut is accepted exactly when the block
+decodes: no assumption about layout or nesting is needed. Where a block does not decode it is retried in
+smaller pieces, down to one event, so that a bad event costs only itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import msgspec
+
+from analyzer.readers.kineto_json.events import EVENTS, ONE_EVENT, Event
+from analyzer.readers.kineto_json.repair import BAREWORD_VALUE, repair_event
+from analyzer.readers.kineto_json.source import ByteStream
+from analyzer.readers.kineto_json.toplevel import BYTE_ORDER_MARK, Member, scan_members, skip_space
+
+BLOCK_BYTES = 8 << 20
+_SMALL_BYTES = 4096  # below this a failing block is taken apart event by event
+_WINDOW_BYTES = 1 << 16  # how far ahead the end of a single event is looked for at first
+_HEADER_LIMIT_BYTES = 64 << 20
+_PLACES = 20  # line numbers kept per kind of repair
+
+_EVENT_START = re.compile(rb'\{\s*"(?:ph|name|cat|pid|tid|ts|dur|id|args|bp|s)"\s*:')
+_FIRST_KEY = re.compile(rb'\{\s*"[^"]*"')
+_EVENT_END = re.compile(rb"\}(?=\s*(?:,\s*\{|,?\s*\]|,?\s*\Z))")
+_BETWEEN = re.compile(rb"[\s,]*")
+_ELEMENT_END = re.compile(rb"[{\]]")
+_BYTE = re.compile(r"\(byte (\d+)\)")
+_SPACES = b" \t\r\n"
+
+
+@dataclass(frozen=True)
+class Block:
+    """Consecutive events. ``text`` is a JSON list of exactly these; ``first`` is the index of the first."""
+
+    events: list[Event]
+    text: bytes
+    first: int
+
+
+@dataclass
+class Places:
+    """A count and the line numbers of its first occurrences."""
+
+    count: int = 0
+    lines: list[int] = field(default_factory=list)
+
+    def add(self, line: int) -> None:
+        """Count one more, seen at ``line``."""
+        self.count += 1
+        if len(self.lines) < _PLACES:
+            self.lines.append(line)
+
+    def __str__(self) -> str:
+        more = ", ..." if self.count > len(self.lines) else ""
+        return "line " + ", ".join(map(str, self.lines)) + more
+
+
+class EventBlocks:
+    """Iterates over the events of one trace text; afterwards tells what else it met.
+
+    ``members``: the members of the outermost object other than the events, before and after them.
+    ``truncated``: None, or where the text ends too early.
+    """
+
+    def __init__(self, stream: ByteStream, block_bytes: int = BLOCK_BYTES) -> None:
+        self._stream = stream
+        self._block_bytes = block_bytes
+        self._buffer = b""
+        self._position = 0
+        self._offset = 0  # of the buffer in the text
+        self._line = 1
+        self._eof = False
+        self._barewords = False
+        self.members: list[Member] = []
+        self.head = b""
+        self.base_first = False  # the time base precedes the events, as since 2025-03
+        self.is_object = False
+        self.has_events = False
+        self.closed = False  # the outermost object was seen to its end
+        self.count = 0
+        self.truncated: str | None = None
+        self.skipped = Places()
+        self.repaired = Places()
+        self.characters = Places()
+        self._open()
+
+    def __iter__(self) -> Iterator[Block]:
+        limit = self._block_bytes
+        smallest = min(_SMALL_BYTES, self._block_bytes)
+        while self.has_events and self._at_event():
+            block = self._bulk(limit)
+            if block is None and limit > smallest:
+                limit = max(smallest, limit // 8)
+                continue
+            clean = True
+            if block is None:
+                block, clean = self._single()
+            if block is not None:
+                yield block
+            limit = min(self._block_bytes, limit * 2) if clean else smallest
+
+    def _open(self) -> None:
+        """Find the list of events; what precedes it in an object becomes ``members``."""
+        self._fill(_WINDOW_BYTES)
+        self.head = self._buffer[:64]
+        start = skip_space(self._buffer, len(BYTE_ORDER_MARK) * self._buffer.startswith(BYTE_ORDER_MARK))
+        first = self._buffer[start : start + 1]
+        if first == b"[":
+            self.has_events = True
+            self._advance(start + 1)
+        elif first == b"{":
+            self.is_object = True
+            self._open_object(start + 1)
+
+    def _open_object(self, start: int) -> None:
+        size = _WINDOW_BYTES
+        while True:
+            scan = scan_members(self._buffer, start, stop_key="traceEvents")
+            last = scan.members[-1] if scan.members else None
+            if last is not None and last.key == "traceEvents" and self._is_list_start(last):
+                self.members = list(scan.members[:-1])
+                self.base_first = any(member.key == "baseTimeNanoseconds" for member in self.members)
+                self.has_events = True
+                self._advance(last.value_start + 1)
+                return
+            if scan.closed or self._eof or size > _HEADER_LIMIT_BYTES:
+                self.members = list(scan.members)
+                self.closed = scan.closed
+                return
+            size *= 4
+            self._fill(size)
+
+    def _is_list_start(self, member: Member) -> bool:
+        return not member.value and self._buffer[member.value_start : member.value_start + 1] == b"["
+
+    def _fill(self, size: int) -> None:
+        """Have ``size`` bytes from the position on, unless the text ends before."""
+        have = len(self._buffer) - self._position
+        if have < size and not self._eof:
+            more = self._stream.read(max(size - have, min(self._block_bytes, _WINDOW_BYTES)))
+            self._offset += self._position
+            self._buffer = self._buffer[self._position :] + more
+            self._position = 0
+            self._eof = have + len(more) < size
+
+    def _advance(self, position: int) -> None:
+        self._line += self._buffer.count(b"\n", self._position, position)
+        self._position = position
+
+    def _at_event(self) -> bool:
+        """Move to the next event; False at the end of the list or of the text."""
+        while True:
+            self._fill(2)
+            match = _BETWEEN.match(self._buffer, self._position)
+            self._advance(match.end() if match else self._position)
+            head = self._buffer[self._position : self._position + 1]
+            if head == b"{":
+                return True
+            if head == b"]":
+                self._finish()
+                return False
+            if not head and self._eof:
+                if self.truncated is None:
+                    self._cut_off("the list of events is not closed")
+                return False
+            if head:
+                self.skipped.add(self._line)
+                after = _ELEMENT_END.search(self._buffer, self._position + 1)
+                self._advance(after.start() if after else len(self._buffer))
+
+    def _finish(self) -> None:
+        """Read what follows the list of events."""
+        self._advance(self._position + 1)
+        if not self.is_object:
+            return
+        size = _WINDOW_BYTES
+        self._fill(size)
+        while not (scan := scan_members(self._buffer, self._position)).closed:
+            if self._eof or size > _HEADER_LIMIT_BYTES:
+                self._cut_off("the members after the list of events are not closed")
+                break
+            size *= 4
+            self._fill(size)
+        self.members.extend(scan.members)
+
+    def _cut_off(self, what: str) -> None:
+        byte = self._offset + self._position
+        self.truncated = f"{what}: the text ends after {self.count} whole events (byte {byte})"
+
+    def _bulk(self, limit: int) -> Block | None:
+        """Decode up to ``limit`` bytes at once; None if no cut of them decodes."""
+        self._fill(limit)
+        start = self._position
+        cut = _last_boundary(self._buffer, start, min(start + limit, len(self._buffer)))
+        if cut is None:
+            return None
+        text = b"[" + self._buffer[start:cut] + b"]"
+        if self._barewords:
+            text = BAREWORD_VALUE.sub(rb"\1null", text)
+        try:
+            return self._block(EVENTS.decode(text), text, cut)
+        except msgspec.DecodeError as error:
+            if not self._barewords and BAREWORD_VALUE.search(text):
+                self._barewords = True
+                return self._bulk(limit)
+            return None if self._barewords else self._before_error(text, str(error))
+
+    def _before_error(self, text: bytes, message: str) -> Block | None:
+        """The whole events before the byte that a decoder complained about."""
+        match = _BYTE.search(message)
+        if match is None:
+            return None
+        start, error_byte = self._position, int(match.group(1))
+        if text[error_byte - 1 : error_byte] == b"]":  # the list ends here, the rest is not its
+            cut: int | None = start + error_byte - 2
+            text = text[:error_byte]
+        else:
+            cut = _last_boundary(self._buffer, start, start + error_byte - 1)
+            text = b"[" + self._buffer[start:cut] + b"]"
+        if cut is None:
+            return None
+        try:
+            return self._block(EVENTS.decode(text), text, cut)
+        except msgspec.DecodeError:
+            return None
+
+    def _block(self, events: list[Event], text: bytes, end: int) -> Block:
+        block = Block(events, text, self.count)
+        self.count += len(events)
+        self._advance(end)
+        return block
+
+    def _single(self) -> tuple[Block | None, bool]:
+        """Read one event, bad or good. The flag tells whether it was good."""
+        size = _WINDOW_BYTES
+        while True:
+            self._fill(size)
+            block = self._good_event()
+            if block is not None:
+                return block, True
+            end = self._bad_end()
+            if end is not None:
+                return self._bad_event(end), False
+            if self._eof or size > _HEADER_LIMIT_BYTES:
+                self._cut_off("the last event is incomplete")
+                self._position = len(self._buffer)
+                return None, False
+            size *= 4
+
+    def _good_event(self) -> Block | None:
+        start = self._position
+        for match in _EVENT_END.finditer(self._buffer, start):
+            text = self._buffer[start : match.end()]
+            if self._barewords:
+                text = BAREWORD_VALUE.sub(rb"\1null", text)
+            try:
+                event = ONE_EVENT.decode(text)
+            except msgspec.DecodeError as error:
+                if "truncated" in str(error):
+                    continue  # the brace closed an inner object
+                return None
+            return self._block([event], b"[" + text + b"]", match.end())
+        return None
+
+    def _bad_end(self) -> int | None:
+        """The first place after which something that looks like the next event, or the end, begins."""
+        start = self._position
+        first_key = _FIRST_KEY.match(self._buffer, start)
+        like_this = b"".join(first_key.group().split()) if first_key else None
+        for match in _EVENT_END.finditer(self._buffer, start):
+            following = _BETWEEN.match(self._buffer, match.end())
+            after = following.end() if following else match.end()
+            key = _FIRST_KEY.match(self._buffer, after)
+            if key is not None and b"".join(key.group().split()) == like_this:
+                return match.end()
+            if self._buffer[after : after + 1] == b"]" and self._closes(after + 1):
+                return match.end()
+        return None
+
+    def _closes(self, after: int) -> bool:
+        """Whether a ``]`` before ``after`` can be the end of the list of events."""
+        rest = self._buffer[skip_space(self._buffer, after) :][:1]
+        return rest in (b"}", b",") if self.is_object else rest == b""
+
+    def _bad_event(self, end: int) -> Block | None:
+        """Repair the event that ends at ``end``, or step over it; both are counted."""
+        line = self._line
+        fixed = repair_event(self._buffer[self._position : end])
+        if fixed is None:
+            self.skipped.add(line)
+            self._advance(end)
+            return None
+        if fixed.change == "characters":
+            self.characters.add(line)
+        elif fixed.change == "structure":
+            self.repaired.add(line)
+        return self._block([fixed.event], b"[" + fixed.text + b"]", end)
+
+
+def _last_boundary(text: bytes, start: int, end: int) -> int | None:
+    """Where the last event that is followed by another one ends, within ``[start, end)``.
+
+    An object that begins with a key of events is preferred; any other is taken if there is none.
+    """
+    fallback: int | None = None
+    brace = text.rfind(b"{", start, end)
+    while brace > start:
+        comma = _back_over_space(text, brace - 1)
+        if text[comma : comma + 1] == b",":
+            closing = _back_over_space(text, comma - 1)
+            if closing > start and text[closing : closing + 1] == b"}":
+                if _EVENT_START.match(text, brace):
+                    return closing + 1
+                fallback = closing + 1 if fallback is None else fallback
+        brace = text.rfind(b"{", start, brace)
+    return fallback
+
+
+def _back_over_space(text: bytes, position: int) -> int:
+    while position >= 0 and text[position] in _SPACES:
+        position -= 1
+    return position
