@@ -12,15 +12,19 @@ HIDDEN = "[redacted]"
 
 # The word may be a part of the key (HF_TOKEN, AWS_SECRET_ACCESS_KEY, api-key, --password).
 _SECRET_WORD = r"(?:token|secret|passw(?:or)?d|passphrase|passwd|pwd|credential|auth|cookie|key)s?"
-_KEY = rf"(?P<key>[\w.-]*{_SECRET_WORD}[\w.-]*)"
-_VALUE = r"""(?:"[^"]*"|'[^']*'|[^\s,;&"'\]})]+)"""
+_KEY = rf"(?<![\w.-])(?P<key>(?=[\w.-]*{_SECRET_WORD})[\w.-]++)"  # ++: linear in the text
+_SCHEME = r"(?:(?:Bearer|Basic)\s+)?"
+_VALUE = rf"""(?P<value>{re.escape(HIDDEN)}|"[^"]*"|'[^']*'|[^\s,;&"'\]}})]+)"""
 
-_KEY_VALUE = re.compile(
-    rf"""{_KEY}(?P<join>["']?\s*[=:]\s*|["']\s*,\s*)(?P<scheme>(?:Bearer|Basic)\s+)?{_VALUE}""", re.I
-)
-_FLAG = re.compile(rf"(?P<key>--?[\w-]*{_SECRET_WORD}[\w-]*)(?P<join>\s+){_VALUE}", re.I)
+_KEY_VALUE = re.compile(rf"""{_KEY}(?P<join>["']?\s*[=:](?![=:])\s*|["']\s*,\s*){_SCHEME}{_VALUE}""", re.I)
+_FLAG = re.compile(rf"(?<![\w.-])(?P<key>(?=--?[\w-]*{_SECRET_WORD})[\w-]++)(?P<join>\s+){_VALUE}", re.I)
+
+# ``num_tokens=128`` in the name of a range is a size; a password may well be a number.
+_COUNT_KEY = re.compile(r"(token|key)s?$", re.I)
+_COUNT = re.compile(r"\d{1,9}")
+
 _BEARER = re.compile(r"\b(?P<scheme>Bearer|Basic)\s+[\w.~+/=-]{6,}", re.I)
-_URL_LOGIN = re.compile(r"(?P<scheme>\b[a-z][a-z0-9+.-]*://)[^\s/@:]*:[^\s/@]+@", re.I)
+_URL_LOGIN = re.compile(r"(?P<scheme>\b[a-z][a-z0-9+.-]{0,20}://)[^\s/@:]*:[^\s/@]+@", re.I)
 
 # Prefixes that issuers put on their credentials so that scanners can find them.
 _ISSUED = re.compile(
@@ -38,14 +42,21 @@ _ISSUED = re.compile(
 )
 
 
+def _hide_value(match: re.Match[str]) -> str:
+    if _COUNT_KEY.search(match["key"]) and _COUNT.fullmatch(match["value"]):
+        return match[0]
+    return f"{match['key']}{match['join']}{HIDDEN}"
+
+
 def redact(text: str) -> str:
     """``text`` with everything that looks like a credential replaced by ``[redacted]``.
 
     Covers ``KEY=value``, ``key: value`` and ``--key value`` where the key's name speaks of a token, secret,
-    password or key, ``Bearer``/``Basic`` headers, logins in URLs, and the prefixes of known issuers.
+    password or key (small numbers of tokens and keys are counts and stay), ``Bearer``/``Basic`` headers,
+    logins in URLs, and the prefixes of known issuers. Linear in the length of the text.
     """
     text = _URL_LOGIN.sub(rf"\g<scheme>{HIDDEN}@", text)
-    text = _KEY_VALUE.sub(rf"\g<key>\g<join>{HIDDEN}", text)
-    text = _FLAG.sub(rf"\g<key>\g<join>{HIDDEN}", text)
+    text = _KEY_VALUE.sub(_hide_value, text)
+    text = _FLAG.sub(_hide_value, text)
     text = _BEARER.sub(rf"\g<scheme> {HIDDEN}", text)
     return _ISSUED.sub(HIDDEN, text)

@@ -78,9 +78,14 @@ def _refuse_foreign(database: Database) -> None:
         )
 
 
+def has_event_table(database: Database) -> bool:
+    """Whether any table that holds events is there; not so in an export that was cut short."""
+    return any(database.table(name) for name in _BULK_TABLES if name != "StringIds")
+
+
 def _nothing_usable(database: Database) -> TraceError:
     names = {database.table(name) for name in _BULK_TABLES} - {None, "StringIds"}
-    if not names:
+    if not has_event_table(database):
         return TraceError(
             str(database.path),
             "",
