@@ -1,0 +1,225 @@
+"""The command line: options in, stages called, files and messages out. The only module that prints."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+from analyzer import __version__
+from analyzer.analysis import Analysis, Diagnosis
+from analyzer.cli import options as opt
+from analyzer.cli.console import Bars, GateError, ending, out, say, warn
+from analyzer.errors import TraceboundError
+from analyzer.model import Capture
+from analyzer.report.escape import TERMINAL, visible
+
+app = typer.Typer(
+    name="tracebound",
+    help="Explains an LLM engine's step time from Nsight Systems and torch.profiler traces.",
+    epilog="Example: tracebound diagnose trace.sqlite -o report",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        out(f"tracebound {__version__}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
+    del version
+
+
+@app.command(
+    epilog="Example: tracebound diagnose trace.sqlite --steps '^decode' -o report",
+    no_args_is_help=True,
+)
+def diagnose(
+    traces: opt.Traces,
+    steps: opt.Steps = None,
+    step_index: opt.StepIndex = None,
+    boundary: opt.BoundaryOption = opt.Boundary.DEVICE,
+    rank_regex: opt.RankRegex = None,
+    ranks: opt.Ranks = None,
+    device: opt.DeviceOption = None,
+    dispatch: opt.Dispatch = None,
+    output_ranges: opt.OutputRanges = None,
+    threshold: opt.Threshold = None,
+    jobs: opt.Jobs = 1,
+    output: opt.Output = None,
+    format_: opt.FormatOption = opt.Format.MD,
+    strict: opt.Strict = False,
+    quiet: opt.Quiet = False,
+    verbose: opt.Verbose = False,
+    debug: opt.Debug = False,
+) -> None:
+    """Explain each step's time.
+
+    Writes DIAGNOSIS.md, and beside it diagnosis/ with every figure as JSON and CSV.
+    """
+    with ending(debug=debug):
+        from analyzer import pipeline
+        from analyzer.report import outputs
+        from analyzer.report.cautions import cautions
+
+        settings = pipeline.Options(
+            steps=opt.pattern("--steps", steps),
+            step_index=opt.step_index(step_index),
+            boundary=boundary.value,
+            dispatch=opt.pattern("--dispatch", dispatch),
+            output_ranges=opt.pattern("--output-ranges", output_ranges),
+            thresholds=opt.thresholds(threshold),
+            jobs=jobs,
+        )
+        with Bars(quiet=quiet) as bars:
+            capture = pipeline.read(
+                traces,
+                rank_regex=opt.rank_pattern(rank_regex),
+                ranks=opt.rank_list(ranks),
+                device=device,
+                jobs=jobs,
+                progress=bars,
+            )
+            if strict:
+                _refuse_partial(capture)
+            analysis = pipeline.analyze(capture, settings, progress=bars)
+        warn(cautions(analysis.diagnosis, TERMINAL), quiet=quiet, verbose=verbose)
+        report = None
+        if format_ is opt.Format.MD or output is not None:
+            report = outputs.write(analysis, Path(output or "."))
+        if format_ is opt.Format.JSON:
+            out(analysis.to_json())
+        elif report is not None:
+            _summary(analysis, report, quiet=quiet)
+
+
+def _refuse_partial(capture: Capture) -> None:
+    partial = [source.path for source in capture.sources if source.partial]
+    if partial:
+        raise GateError(
+            partial[0],
+            "",
+            "the file is cut off or damaged"
+            + (f", and so are {len(partial) - 1} more" if len(partial) > 1 else ""),
+            "capture again, or leave --strict out to use what can be read",
+        )
+
+
+def _summary(analysis: Analysis, report: Path, *, quiet: bool) -> None:
+    if not quiet:
+        for line in _findings(analysis.diagnosis):
+            say(line)
+    out(f"{visible(str(report))}\n")
+
+
+def _findings(diagnosis: Diagnosis) -> list[str]:
+    from analyzer.report.findings import FINDINGS_SHOWN, share_text, supported
+
+    rows = supported(diagnosis)[:FINDINGS_SHOWN]
+    if not rows:
+        return ["no explanation is supported by this capture; the report says what is open"]
+    return [
+        f"supported: {visible(row.id, 60)}, {share_text(row)} of the step,"
+        f" phase {visible(row.phase, 60)}{'' if row.rank is None else f', rank {row.rank}'}"
+        for row in rows
+    ]
+
+
+@app.command(epilog="Example: tracebound inspect trace.sqlite --format json", no_args_is_help=True)
+def inspect(
+    traces: opt.Traces,
+    steps: opt.Steps = None,
+    rank_regex: opt.RankRegex = None,
+    ranks: opt.Ranks = None,
+    device: opt.DeviceOption = None,
+    jobs: opt.Jobs = 1,
+    format_: opt.InspectFormat = opt.Format.MD,
+    quiet: opt.Quiet = False,
+    debug: opt.Debug = False,
+) -> None:
+    """Show what a capture holds.
+
+    Ranks, devices, streams, versions, what was and what was not captured, the steps found, the largest
+    kernels, collectives, and what could not be used.
+    """
+    with ending(debug=debug):
+        from analyzer import pipeline
+        from analyzer.report import inspection, inspection_text
+
+        settings = pipeline.Options(steps=opt.pattern("--steps", steps), jobs=jobs)
+        analysis, reason = None, None
+        with Bars(quiet=quiet) as bars:
+            capture = pipeline.read(
+                traces,
+                rank_regex=opt.rank_pattern(rank_regex),
+                ranks=opt.rank_list(ranks),
+                device=device,
+                jobs=jobs,
+                progress=bars,
+            )
+            try:
+                analysis = pipeline.analyze(capture, settings, progress=bars)
+            except TraceboundError as error:
+                # a capture that cannot be analyzed is exactly what one inspects
+                reason = f"{error.why}; next: {error.hint}"
+        found = inspection.inspect(
+            capture,
+            version=__version__,
+            steps=None if analysis is None else analysis.diagnosis.steps,
+            steps_missing_because=reason,
+            quality=None if analysis is None else analysis.diagnosis.quality,
+        )
+        out(found.to_json() if format_ is opt.Format.JSON else inspection_text.text(found))
+
+
+@app.command(epilog="Example: tracebound demo demo", no_args_is_help=True)
+def demo(
+    directory: Annotated[str, typer.Argument(metavar="DIR", help="Where the example goes.")],
+    quiet: opt.Quiet = False,
+    debug: opt.Debug = False,
+) -> None:
+    """Write the example captures.
+
+    A small decode loop on 8 ranks, eager and captured in CUDA graphs: what README and docs use.
+    """
+    with ending(debug=debug):
+        from analyzer import example
+
+        try:
+            written = example.write(Path(directory))
+        except OSError as error:
+            raise TraceboundError(
+                str(error.filename or directory),
+                "",
+                f"cannot write the example: {error.strerror or error}",
+                "choose another directory",
+            ) from None
+        for path in written:
+            out(f"{visible(str(path))}\n")
+        if not quiet:
+            target = visible(shlex.quote(str(Path(directory) / "eager")))
+            say(f"next: tracebound diagnose {target}")
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Entry point of the ``tracebound`` command."""
+    for stream in (sys.stdout, sys.stderr):
+        # a terminal that cannot show a character gets its number, not a traceback
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    app(args=None if arguments is None else list(arguments), prog_name="tracebound")
+    raise SystemExit(0)

@@ -1,0 +1,159 @@
+"""The options that commands share, and how their values are read."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from analyzer.errors import UsageError
+
+STEP_CHOICES = ("median", "slowest", "p95")
+MAX_RANKS = 1_000_000
+
+
+class Format(StrEnum):
+    """What a command writes."""
+
+    MD = "md"
+    JSON = "json"
+
+
+class Boundary(StrEnum):
+    """Which clock a step's end is read from."""
+
+    DEVICE = "device"
+    HOST = "host"
+
+
+Traces = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="TRACE...",
+        help="Nsight Systems exports (.sqlite, .nsys-rep), torch.profiler traces (.json, .json.gz),"
+        " directories or globs; all ranks of one run.",
+        show_default=False,
+    ),
+]
+Steps = Annotated[
+    str | None, typer.Option(metavar="REGEX", help="Names of the ranges that are steps; else they are found.")
+]
+StepIndex = Annotated[
+    str | None,
+    typer.Option(
+        metavar="WHICH",
+        help="Explain one step only: its number, or median, slowest, p95.",
+        show_default=False,
+    ),
+]
+BoundaryOption = Annotated[
+    Boundary, typer.Option(help="Where a step ends: device completion, or the host's own range.")
+]
+RankRegex = Annotated[
+    str | None,
+    typer.Option(metavar="REGEX", help="Rank from the file name, with a group 'rank': '(?P<rank>\\d+)'."),
+]
+Ranks = Annotated[str | None, typer.Option(metavar="LIST", help="Only these ranks, such as 0,2-3.")]
+DeviceOption = Annotated[
+    int | None, typer.Option(metavar="N", min=0, help="Only this device, as the capture numbers it.")
+]
+Dispatch = Annotated[
+    str | None,
+    typer.Option(metavar="REGEX", help="Names of ranges whose CPU time exists to submit device work."),
+]
+OutputRanges = Annotated[
+    str | None,
+    typer.Option(metavar="REGEX", help="Names of ranges that are sampling, detokenization or output."),
+]
+Jobs = Annotated[int, typer.Option(metavar="N", min=1, help="Ranks to work on at the same time.")]
+Threshold = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=VALUE", help="Set one threshold or constant; may be repeated.", show_default=False
+    ),
+]
+Output = Annotated[
+    str | None,
+    typer.Option(
+        "--output", "-o", metavar="DIR", help="Where the report goes. Default: the current directory."
+    ),
+]
+FormatOption = Annotated[
+    Format, typer.Option("--format", help="json: JSON alone on stdout (files only with --output).")
+]
+InspectFormat = Annotated[Format, typer.Option("--format", help="json: JSON alone on stdout.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Refuse inputs that are cut off or damaged (exit 1).")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No warnings, no progress, no summary.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Every warning.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+
+
+def pattern(option: str, value: str | None) -> str | None:
+    """``value`` if it is a regular expression."""
+    if value is None:
+        return None
+    try:
+        re.compile(value)
+    except re.error as error:
+        raise UsageError(
+            option,
+            "",
+            f"{value!r} is no regular expression: {error}",
+            "escape special characters with a backslash, or quote the pattern for the shell",
+        ) from None
+    return value
+
+
+def rank_pattern(value: str | None) -> str | None:
+    """A regular expression with a group that is the rank."""
+    if pattern("--rank-regex", value) is not None and "rank" not in re.compile(value or "").groupindex:
+        raise UsageError(
+            "--rank-regex", "", f"{value!r} has no group named 'rank'", "write it as 'rank(?P<rank>\\d+)'"
+        )
+    return value
+
+
+def rank_list(value: str | None) -> list[int] | None:
+    """``0,2-3`` as [0, 2, 3]."""
+    if value is None:
+        return None
+    ranks: set[int] = set()
+    for part in value.split(","):
+        match = re.fullmatch(r"\s*(\d{1,9})(?:-(\d{1,9}))?\s*", part, re.ASCII)
+        first, last = (int(match[1]), int(match[2] or match[1])) if match else (0, -1)
+        if last < first or last > MAX_RANKS:
+            raise UsageError("--ranks", "", f"{value!r} is no list of ranks", "write it as 0,2-3")
+        ranks.update(range(first, last + 1))
+    return sorted(ranks)
+
+
+def step_index(value: str | None) -> int | str | None:
+    """A step's number, or one of the names."""
+    if value is None or value in STEP_CHOICES:
+        return value
+    if re.fullmatch(r"\d{1,18}", value, re.ASCII):
+        return int(value)
+    raise UsageError(
+        "--step-index", "", f"{value!r} names no step", f"give a number or one of {', '.join(STEP_CHOICES)}"
+    )
+
+
+def thresholds(values: Sequence[str] | None) -> dict[str, float]:
+    """``["supported=0.2"]`` as a mapping."""
+    result: dict[str, float] = {}
+    for value in values or ():
+        name, equals, number = value.partition("=")
+        try:
+            parsed = float(number)
+        except ValueError:
+            parsed = math.nan
+        if not (name.strip() and equals and math.isfinite(parsed)):
+            raise UsageError(
+                "--threshold", "", f"{value!r} is not NAME=VALUE", "write it as --threshold supported=0.2"
+            )
+        result[name.strip()] = parsed
+    return result

@@ -1,0 +1,66 @@
+"""A pipeline that returns literal results and remembers how it was called."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+import analyzer
+from analyzer.cli import app
+from tests.cli.captures import capture
+from tests.report.builder import analysis
+
+
+@dataclass(frozen=True)
+class Options:
+    """The fields that the command line sets."""
+
+    steps: str | None = None
+    step_index: int | str | None = None
+    boundary: str = "device"
+    dispatch: str | None = None
+    output_ranges: str | None = None
+    thresholds: dict[str, float] = field(default_factory=dict)
+    jobs: int = 1
+
+
+class Stub(SimpleNamespace):
+    """``read`` and ``analyze`` as the pipeline has them; an exception in a slot is raised instead."""
+
+    capture: Any
+    analysis: Any
+    read_with: dict[str, Any]
+    analyzed_with: Options
+
+    def read(self, paths: list[str], **options: Any) -> Any:
+        options["progress"].start("reading \x1b[31m", 10)
+        options["progress"].advance(5)
+        self.read_with = {"paths": list(paths), **options}
+        return _give(self.capture)
+
+    def analyze(self, capture: Any, options: Options, *, progress: Any) -> Any:
+        self.analyzed_with = options
+        return _give(self.analysis)
+
+
+def _give(value: Any) -> Any:
+    if isinstance(value, BaseException):
+        raise value
+    return value
+
+
+@pytest.fixture
+def pipeline(monkeypatch: pytest.MonkeyPatch) -> Stub:
+    stub = Stub(capture=capture(), analysis=analysis(), Options=Options)
+    monkeypatch.setitem(sys.modules, "analyzer.pipeline", stub)  # type: ignore[arg-type]
+    monkeypatch.setattr(analyzer, "pipeline", stub, raising=False)
+    return stub
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(app, list(arguments))
