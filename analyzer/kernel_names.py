@@ -16,7 +16,7 @@ _IDENTIFIER = re.compile(r"(\d+)")
 _NCCL = re.compile(r"^_*nccl(?!_local)", re.IGNORECASE)
 _NOT_COMMUNICATION = re.compile(r"^oneRankReduce")
 _LOCAL_LOOKALIKE = re.compile(
-    r"^triton_|^splitK|reduce_kernel$|^cub::|^at::native::|groupnorm|_combine_kernel$|^thrust::|^rocprim::",
+    r"^triton_|^splitK|(?:^|::)(?:splitK)?reduce_kernel$|^cub::|^at::native::|groupnorm|_combine_kernel$|^thrust::|^rocprim::",
     re.IGNORECASE,
 )
 _ENGINE = re.compile(

@@ -24,7 +24,11 @@ def robust_z(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 
 
 def bootstrap_mean_interval(
-    values: npt.NDArray[np.float64], weights: npt.NDArray[np.float64], *, draws: int = 400, level: float = 0.95
+    values: npt.NDArray[np.float64],
+    weights: npt.NDArray[np.float64],
+    *,
+    draws: int = 400,
+    level: float = 0.95,
 ) -> tuple[float, float]:
     """Percentile bootstrap of ``sum(values) / sum(weights)`` over rows; seeded, so repeatable.
 

@@ -1,0 +1,1 @@
+"""Why: budgets, kernels, host culprits and verdicts from what was reconstructed."""

@@ -1,0 +1,1 @@
+"""What happened: launches matched, clocks corrected, steps found, the critical path and exposed time."""

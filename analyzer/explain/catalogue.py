@@ -1,0 +1,200 @@
+"""The hypotheses in words: what each claims, what would decide it, change it, disprove it.
+
+Quantities and checks follow the verdicts contract. A hypothesis without ``categories`` cannot be read
+off one rank's path; it is listed as unmeasured with the capture that would answer it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from analyzer.categories import Category as C
+
+LAUNCH = frozenset({C.LAUNCH_LATENCY, C.LAUNCH_API, C.LAUNCH_DISPATCH})
+HOST = frozenset({C.HOST_FRAMEWORK, C.HOST_UNTRACED, C.HOST_API, C.HOST_WAIT})
+UNKNOWN = frozenset({C.UNATTRIBUTED})
+
+UNDO = (
+    "undo it if latency, output quality, memory capacity or useful throughput gets worse, "
+    "even though this share improved"
+)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One hypothesis of the catalogue."""
+
+    id: str
+    claim: str
+    quantity: str
+    categories: frozenset[C]
+    could_belong: frozenset[C]  # counted into the upper end only
+    needs: tuple[str, ...]  # record classes without which nothing can be said
+    intervention: str
+    disproof: str
+    discriminating_check: str
+    how_to_measure: str
+    overlaps_with: tuple[str, ...] = ()
+    undo: str = UNDO
+
+
+MEASURABLE: tuple[Entry, ...] = (
+    Entry(
+        id="launch-bound",
+        claim="The step waits for the CPU to submit work: launch calls, their latency, dispatch between them.",
+        quantity="launch.latency + launch.api + launch.dispatch on the path",
+        categories=LAUNCH,
+        could_belong=UNKNOWN,
+        needs=("call",),
+        intervention="capture the submission burst in a CUDA graph, or launch fewer kernels (fuse)",
+        disproof="the same work replayed from a graph takes as long per step as before",
+        discriminating_check="graph-replay comparison of identical work",
+        how_to_measure="record CUDA API calls: nsys `--trace=cuda`, torch.profiler with ProfilerActivity.CPU and CUDA",
+        overlaps_with=("synchronization",),
+        undo=UNDO + "; graphs hold memory for every captured shape",
+    ),
+    Entry(
+        id="host-bound",
+        claim="The step waits for CPU work that is not submission: scheduling, preparation, Python, waiting.",
+        quantity="host.framework + host.untraced + host.api + host.wait on the path",
+        categories=HOST,
+        could_belong=UNKNOWN,
+        needs=("call",),
+        intervention="shorten, overlap or remove the CPU work that is named for these intervals",
+        disproof="with that CPU work removed (or run beforehand) the step takes as long as before",
+        discriminating_check="host ranges or sampling on those intervals; same work with the host part removed",
+        how_to_measure="record CUDA API calls and host ranges: nsys `--trace=cuda,nvtx,osrt`",
+        overlaps_with=("synchronization",),
+    ),
+    Entry(
+        id="device-turnaround",
+        claim="Queued kernels lose time between one another although everything was submitted.",
+        quantity="gap.dispatch on the path",
+        categories=frozenset({C.GAP_DISPATCH}),
+        could_belong=UNKNOWN,
+        needs=("device",),
+        intervention="fewer, larger kernels (fusion); graph replay where its turnaround is shorter",
+        disproof="with half as many kernels for the same work the gaps on the path stay as long in total",
+        discriminating_check="fewer, larger kernels; replay turnaround",
+        how_to_measure="record device activity: nsys `--trace=cuda`",
+    ),
+    Entry(
+        id="dependency-stalls",
+        claim="Submitted work waits for another stream, an event or a cause that was not recorded.",
+        quantity="gap.dependency on the path",
+        categories=frozenset({C.GAP_DEPENDENCY}),
+        could_belong=UNKNOWN,
+        needs=("device",),
+        intervention="remove or move the dependency that the event and stream graph shows at these gaps",
+        disproof="without that dependency the same gaps remain",
+        discriminating_check="event and stream graph around the gap",
+        how_to_measure="record CUDA events: nsys `--cuda-event-trace=true`; torch.profiler "
+        "`enable_cuda_sync_events=True`",
+    ),
+    Entry(
+        id="synchronization",
+        claim="The CPU waits for the device and only then prepares and submits what comes next.",
+        quantity="host.sync_return + host and launch time between a device-held return and the next device work",
+        categories=frozenset({C.HOST_SYNC_RETURN}),
+        could_belong=UNKNOWN,
+        needs=("call",),
+        intervention="remove the blocking call or move it behind the next submission",
+        disproof="with the call removed the device still idles at that place",
+        discriminating_check="replay with the call removed",
+        how_to_measure="record CUDA API calls: nsys `--trace=cuda`",
+        overlaps_with=("launch-bound", "host-bound"),
+    ),
+    Entry(
+        id="copies",
+        claim="Copies and memory sets hold the step up.",
+        quantity="copy on the path",
+        categories=frozenset({C.COPY}),
+        could_belong=frozenset({C.PRIOR_WORK}),
+        needs=("device",),
+        intervention="pinned memory, fewer or smaller transfers, overlap with kernels",
+        disproof="with the copies overlapped or removed the step takes as long as before",
+        discriminating_check="pinned against pageable, size, direction",
+        how_to_measure="record device activity: nsys `--trace=cuda`",
+    ),
+    Entry(
+        id="kernel-bound",
+        claim="The step's time is device compute: faster kernels make a faster step.",
+        quantity="kernel + graph.unresolved on the path",
+        categories=frozenset({C.KERNEL, C.GRAPH_UNRESOLVED}),
+        could_belong=frozenset({C.PRIOR_WORK}),
+        needs=("device",),
+        intervention="faster kernels: better shapes, fusion, less memory traffic, lower precision",
+        disproof="a run with the longest kernels shortened (or skipped) takes as long per step",
+        discriminating_check="counters or byte floor decide bandwidth, compute or latency",
+        how_to_measure="record device activity: nsys `--trace=cuda`",
+    ),
+    Entry(
+        id="profiler-distortion",
+        claim="The profiler itself takes part of the step.",
+        quantity="profiler on the path",
+        categories=frozenset({C.PROFILER}),
+        could_belong=frozenset(),
+        needs=("overhead",),
+        intervention="record less: shorter ranges, no stacks, no shapes, no memory events",
+        disproof="the same steps timed without the profiler take as long",
+        discriminating_check="the same steps without the profiler",
+        how_to_measure="time the same steps without the profiler; nsys records its overhead with `--trace=cuda`",
+        overlaps_with=("launch-bound", "host-bound"),
+    ),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Open:
+    """A hypothesis that this capture, or this version, cannot answer."""
+
+    id: str
+    claim: str
+    discriminating_check: str
+    how_to_measure: str
+
+
+UNMEASURED: tuple[Open, ...] = (
+    Open(
+        "small-grids",
+        "Kernels too small to fill the device hold the path.",
+        "dimensions, occupancy, traffic at the same routing",
+        "grid coverage is not computed by this version",
+    ),
+    Open(
+        "bandwidth-bound",
+        "Kernels on the path run at the memory bandwidth.",
+        "HBM counters beside the byte ledger",
+        "a byte ledger of the model, or DRAM counters: nsys `--gpu-metrics-devices`",
+    ),
+    Open(
+        "compute-bound",
+        "Kernels on the path run at the arithmetic peak.",
+        "counters",
+        "tensor-pipe counters: nsys `--gpu-metrics-devices`, or Nsight Compute on the named kernels",
+    ),
+    Open(
+        "collective-transfer",
+        "Moving data between ranks takes part of the step.",
+        "message-size sweep, alpha-beta fit, contention",
+        "splitting transfer from waiting needs all ranks aligned on one clock, which this version does not do",
+    ),
+    Open(
+        "collective-late-rank",
+        "Ranks wait in collectives for a late rank.",
+        "aligned timelines and the late rank's own cause",
+        "needs all ranks aligned on one clock, which this version does not do",
+    ),
+    Open(
+        "output-path",
+        "Time is lost after the device has finished: output processing, transport, buffering.",
+        "device completion against server emission against client receipt",
+        "a token log with server emission and client receipt times",
+    ),
+    Open(
+        "kv-context",
+        "Attention and cache traffic grow with context length.",
+        "the same output workload at controlled contexts",
+        "captures at several context lengths with declared cache initialization; two points do not establish a slope",
+    ),
+)  # fmt: skip

@@ -1,0 +1,84 @@
+"""Device work by name: calls, time, path time, exposed time."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from analyzer.analysis import Kernel
+from analyzer.categories import Category
+from analyzer.kernel_names import is_fill_kernel
+from analyzer.model import DeviceKind, IntArray
+from analyzer.reconstruct.critical_path import ON_DEVICE
+from analyzer.reconstruct.exposure import exposed_by_row
+from analyzer.reconstruct.rank import RankAccount
+from analyzer.reconstruct.work import group_indices
+
+_CLASSES = {
+    Category.KERNEL: "kernel",
+    Category.COPY: "copy",
+    Category.GRAPH_UNRESOLVED: "graph",
+    Category.COLLECTIVE_UNSPLIT: "collective",
+}
+
+
+def kernel_table(account: RankAccount, rank: int) -> list[Kernel]:
+    """All device work of one rank by name, longest total first."""
+    work, names = account.work, account.trace.process.names
+    if not len(work):
+        return []
+    duration = work.end_ns - work.start_ns
+    path_ns = _path_time(account)
+    exposed = None
+    if account.windows and account.exposure is not None:
+        low = min(window.start_ns for window in account.windows)
+        exposed = exposed_by_row(work, low, max(window.end_ns for window in account.windows))
+    windows = sum(not window.empty for window in account.windows)
+    in_step = np.ones(len(work), bool)
+    if account.assignment is not None:
+        in_step = account.assignment.of_row >= 0
+    table = []
+    for code, rows in group_indices(work.table.name).items():
+        name = names[code] if code >= 0 else "<no name>"
+        table.append(
+            Kernel(
+                rank=rank,
+                name=name,
+                kind=DeviceKind(int(work.table.kind[rows[0]])).name.lower(),
+                class_=_class_of(account, rows, name),
+                calls_total=len(rows),
+                calls_per_step=int(in_step[rows].sum()) / windows if windows else None,
+                calls_in_graphs=int((work.replay[rows] >= 0).sum()),
+                total_ns=int(duration[rows].sum()),
+                clipped_ns=int(work.clipped_ns[rows].sum()),
+                path_ns=int(path_ns[rows].sum()),
+                exposed_ns=None if exposed is None else int(exposed[rows].sum()),
+                coverage=None,
+                occupancy=None,
+                limiter=None,
+            )
+        )
+    return sorted(table, key=lambda kernel: (-kernel.total_ns, kernel.name))
+
+
+def _class_of(account: RankAccount, rows: IntArray, name: str) -> str:
+    category = Category(int(account.work.own_label[rows[0]]))
+    if category == Category.COPY:
+        is_set = account.work.table.kind[rows[0]] == DeviceKind.SET or is_fill_kernel(name)
+        return "set" if is_set else "copy"
+    return _CLASSES[category]
+
+
+def _path_time(account: RankAccount) -> IntArray:
+    """(n,) path time of each row's own body over all windows, ns."""
+    total = np.zeros(len(account.work), np.int64)
+    body = (
+        Category.KERNEL,
+        Category.COPY,
+        Category.GRAPH_UNRESOLVED,
+        Category.PRIOR_WORK,
+        Category.COLLECTIVE_UNSPLIT,
+    )
+    for path in account.paths:
+        mine = (path.side == ON_DEVICE) & (path.ref >= 0) & np.isin(path.category, body)
+        np.add.at(total, path.ref[mine], (path.end_ns - path.start_ns)[mine])
+    return total

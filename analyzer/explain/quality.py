@@ -1,0 +1,141 @@
+"""The data-quality ledger: everything missing, repaired, inferred or contradictory, with its effect."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from analyzer.analysis import Quality, Unmeasured
+from analyzer.model import Capture, QualityEntry
+from analyzer.reconstruct.rank import RankAccount
+
+PINS = (
+    "model",
+    "precision",
+    "weights hash",
+    "runtime and version",
+    "flags",
+    "hardware",
+    "clocks",
+    "topology",
+    "input",
+    "context length",
+    "group-wide batch",
+    "cache initialization",
+)
+"""What a run pins (mission). The timing boundary is always known: the report names it."""
+
+
+def ledger(capture: Capture, accounts: list[tuple[int, RankAccount]]) -> list[Quality]:
+    """All entries: what reading cost, then what each rank's reconstruction could not use."""
+    entries = [entry for source in capture.sources for entry in source.quality]
+    entries += capture.quality
+    for rank, account in accounts:
+        entries += _rank_entries(rank, account)
+    return [
+        Quality(
+            reason=entry.reason,
+            count=entry.count,
+            share=entry.count / entry.total if entry.total else None,
+            effect=entry.effect,
+            place=entry.place,
+        )
+        for entry in entries
+        if entry.count
+    ]
+
+
+def _rank_entries(rank: int, account: RankAccount) -> list[QualityEntry]:
+    work, clock = account.work, account.clock
+    place = f"rank {rank}"
+    total = len(work)
+    unlinked = int((~work.linked & ~work.prior & ~work.migration).sum())
+    inferred = sum(int((p.end_ns - p.start_ns)[p.inferred].sum()) for p in account.paths)
+    whole = sum(window.end_ns - window.start_ns for window in account.windows)
+    crossings = sum(thread.crossings for thread in account.account.built.values())
+    unlinked_ns = int((work.end_ns - work.start_ns)[~work.linked & ~work.prior & ~work.migration].sum())
+    prior_ns = int((work.end_ns - work.start_ns)[work.prior].sum())
+    rows = (
+        ("unlinked-device-work", unlinked, total,
+         f"device work without a launch record ({unlinked_ns} ns in sum) keeps its time and category; "
+         "why it started when it did is unknown"),
+        ("prior-work", int(work.prior.sum()), total,
+         f"submitted before the capture began ({prior_ns} ns in sum): inside the windows, no work of a step"),
+        ("driver-migration", int(work.migration.sum()), total, "unified-memory migrations have no launch"),
+        ("start-before-launch", clock.negative_latency_count, clock.pair_count,
+         f"device clock contradicts the host clock; correction: {clock.correction} by {clock.shift_ns} ns"),
+        ("return-before-end", clock.early_return_count, None,
+         f"waits that return before their work ended; correction: {clock.correction}"),
+        ("corrupt-duration-clipped", int((work.clipped_ns > 0).sum()), total,
+         f"durations that overrun their stream were cut at its next start ({int(work.clipped_ns.sum())} ns)"),
+        ("predecessor-discarded", account.bindings.discarded, total, "candidates that do not precede their event"),
+        ("stream-wait-unresolved", account.bindings.unresolved_waits, None,
+         "device-side waits whose event record is not in the capture: their order is unknown"),
+        ("path-loop-cut", account.loops_cut, len(account.paths), "the rest of that window is unattributed"),
+        ("crossing-host-records", crossings, None, "host records that do not nest were cut at the outer one's end"),
+        ("inferred-path-time-ns", inferred, whole, "path time (ns) whose cause is inferred, not recorded"),
+        ("held-by-full-launch-queue", account.held.queue_held, None,
+         "launches over 100 us that a full launch queue held: waiting for the device, not CPU work"),
+        ("zero-length-device-work", int((work.end_ns <= work.start_ns).sum()), total, "counted, without time"),
+    )  # fmt: skip
+    return [QualityEntry(reason, count, of, effect, place) for reason, count, of, effect in rows]
+
+
+def undeclared(capture: Capture) -> list[str]:
+    """Pins that nothing in the capture declares."""
+    known = set()
+    if any(trace.device_info is not None and trace.device_info.name for trace in capture.traces):
+        known.add("hardware")
+    return [pin for pin in PINS if pin not in known]
+
+
+_RECORDS = (
+    ("call", "CUDA API calls (who launched what, who waited)", "nsys `--trace=cuda`; torch.profiler with CPU activity"),
+    ("kernel", "device kernels", "nsys `--trace=cuda`; torch.profiler with CUDA activity"),
+    ("sync", "synchronization records (which stream or event a call waited for)",
+     "nsys `--trace=cuda`; torch.profiler `_ExperimentalConfig(enable_cuda_sync_events=True)`"),
+    ("event-record", "CUDA event records (cross-stream order)",
+     "nsys `--cuda-event-trace=true`; torch.profiler `enable_cuda_sync_events=True`"),
+    ("copy", "memory copies", "nsys `--trace=cuda`"),
+    ("nvtx", "host ranges (NVTX or record_function)", "nsys `--trace=nvtx`; record_function in the program"),
+    ("os", "OS runtime waits", "nsys `--trace=osrt`"),
+    ("overhead", "the profiler's own overhead", "nsys 2024 or later records it with `--trace=cuda`"),
+    ("metrics", "hardware counters over time", "nsys `--gpu-metrics-devices=all`"),
+)  # fmt: skip
+
+
+def unmeasured(capture: Capture, accounts: list[tuple[int, RankAccount]]) -> list[Unmeasured]:
+    """Record classes that no input holds, device figures that are null, and what would bring them."""
+    held = (
+        frozenset().union(*(source.captured for source in capture.sources))
+        if capture.sources
+        else frozenset()
+    )
+    ranges = {"nvtx", "op", "frame"}
+    result = [
+        Unmeasured(what=f"{what}: not captured", how_to_measure=how)
+        for record, what, how in _RECORDS
+        if record not in held and not (record == "nvtx" and held & ranges)
+    ]
+    silent = [rank for rank, account in accounts if not len(account.work)]
+    if silent:
+        ranks = ", ".join(str(rank) for rank in silent)
+        result.append(
+            Unmeasured(
+                what=f"device activity was not recorded for rank {ranks}: device figures are null",
+                how_to_measure="record CUDA activity in that process (nsys `--trace=cuda` with "
+                "`--trace-fork-before-exec=true`; torch.profiler with ProfilerActivity.CUDA)",
+            )
+        )
+    opaque = [rank for rank, account in accounts if np.any(account.work.table.kind == 3)]
+    if opaque:
+        result.append(
+            Unmeasured(
+                what="what ran inside CUDA graphs: replays were recorded as one row each",
+                how_to_measure="nsys `--cuda-graph-trace=node` (each node is recorded, at a cost per replay)",
+            )
+        )
+    collectives = Unmeasured(
+        what="coverage and occupancy of kernels; transfer and waiting inside collectives",
+        how_to_measure="not computed by this version",
+    )
+    return [*result, collectives]

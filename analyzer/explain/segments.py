@@ -1,0 +1,139 @@
+"""Path segments of a rank as one table with readable names and places."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from analyzer.analysis import SegmentTable
+from analyzer.model import IntArray, ProcessTrace
+from analyzer.reconstruct.critical_path import ON_DEVICE, Path
+from analyzer.reconstruct.rank import RankAccount
+
+
+@dataclass
+class _Interner:
+    texts: dict[str, int] = field(default_factory=dict)
+
+    def code(self, text: str) -> int:
+        return self.texts.setdefault(text, len(self.texts))
+
+
+def place_of_lane(process: ProcessTrace, lane: int) -> str:
+    """A stream in words."""
+    key = process.lanes[lane]
+    return f"device {key.device} stream {key.stream}"
+
+
+def place_of_thread(process: ProcessTrace, thread: int) -> str:
+    """A host thread in words."""
+    if thread < 0:
+        return "thread unknown"
+    entry = process.threads[thread]
+    return f"thread {entry.tid} ({entry.name})" if entry.name else f"thread {entry.tid}"
+
+
+def segment_table(account: RankAccount, rank: int) -> SegmentTable:
+    """All segments of all windows of one rank, in (window, start) order."""
+    process, work = account.trace.process, account.work
+    names, places = _Interner(), _Interner()
+    name_parts, place_parts = [], []
+    for path in account.paths:
+        codes = _name_codes(account, path)
+        name_parts.append(_recode(codes, process.names, names))
+        place_parts.append(_places(process, work.lane, path, places))
+    whole = _concatenate(account.paths)
+    windows = np.concatenate(
+        [
+            np.full(len(path), window.index, np.int32)
+            for window, path in zip(account.windows, account.paths, strict=True)
+        ]
+        or [np.empty(0, np.int32)]
+    )
+    return SegmentTable(
+        rank=np.full(len(windows), rank, np.int32),
+        window=windows,
+        start_ns=whole["start_ns"].astype(np.int64),
+        end_ns=whole["end_ns"].astype(np.int64),
+        category=whole["category"].astype(np.int8),
+        binding=whole["binding"].astype(np.int8),
+        inferred=whole["inferred"].astype(bool),
+        name=np.concatenate(name_parts or [np.empty(0, np.int32)]).astype(np.int32),
+        place=np.concatenate(place_parts or [np.empty(0, np.int32)]).astype(np.int32),
+        names=tuple(names.texts),
+        places=tuple(places.texts),
+    )
+
+
+def _concatenate(paths: tuple[Path, ...]) -> dict[str, np.ndarray[tuple[int], np.dtype[np.generic]]]:
+    columns = ("start_ns", "end_ns", "category", "binding", "inferred")
+    return {
+        name: np.concatenate([getattr(path, name) for path in paths] or [np.empty(0, np.int64)])
+        for name in columns
+    }
+
+
+def _name_codes(account: RankAccount, path: Path) -> IntArray:
+    """Name code in the process's table of what each segment is about, -1 none."""
+    codes = np.full(len(path), -1, np.int64)
+    device = np.flatnonzero((path.side == ON_DEVICE) & (path.ref >= 0))
+    host = np.flatnonzero((path.side != ON_DEVICE) & (path.ref >= 0))
+    codes[device] = account.work.table.name[path.ref[device]]
+    codes[host] = account.trace.process.host.name[path.ref[host]]
+    return codes
+
+
+def _recode(codes: IntArray, texts: tuple[str, ...], interner: _Interner) -> IntArray:
+    values, inverse = np.unique(codes, return_inverse=True)
+    # Interned in order of first appearance, so that equal inputs give equal tables.
+    first = np.full(len(values), len(codes), np.int64)
+    np.minimum.at(first, inverse, np.arange(len(codes)))
+    new = np.full(len(values), -1, np.int64)
+    for at in np.argsort(first, kind="stable").tolist():
+        if values[at] >= 0:
+            new[at] = interner.code(texts[values[at]])
+    return new[inverse] if len(codes) else codes
+
+
+def _places(
+    process: ProcessTrace, lane: np.ndarray[tuple[int], np.dtype[np.int32]], path: Path, places: _Interner
+) -> IntArray:
+    device = (path.side == ON_DEVICE) & (path.ref >= 0)
+    key = np.where(path.thread >= 0, -2 - path.thread, -1)
+    key[device] = lane[path.ref[device]]
+    values, inverse = np.unique(key, return_inverse=True)
+    first = np.full(len(values), len(key), np.int64)
+    np.minimum.at(first, inverse, np.arange(len(key)))
+    new = np.full(len(values), -1, np.int64)
+    for at in np.argsort(first, kind="stable").tolist():
+        value = int(values[at])
+        if value >= 0:
+            new[at] = places.code(place_of_lane(process, value))
+        elif value < -1:
+            new[at] = places.code(place_of_thread(process, -2 - value))
+    return new[inverse] if len(key) else key
+
+
+def join_tables(tables: list[SegmentTable]) -> SegmentTable:
+    """Tables of several ranks as one."""
+    names, places = _Interner(), _Interner()
+    name_columns: list[IntArray] = []
+    place_columns: list[IntArray] = []
+    for table in tables:
+        for column, texts, interner, parts in (
+            (table.name, table.names, names, name_columns),
+            (table.place, table.places, places, place_columns),
+        ):
+            new = np.array([interner.code(text) for text in texts] + [-1], np.int32)
+            parts.append(new[column])
+    return SegmentTable(
+        **{
+            column: np.concatenate([getattr(table, column) for table in tables])
+            for column in ("rank", "window", "start_ns", "end_ns", "category", "binding", "inferred")
+        },
+        name=np.concatenate(name_columns),
+        place=np.concatenate(place_columns),
+        names=tuple(names.texts),
+        places=tuple(places.texts),
+    )

@@ -1,0 +1,135 @@
+"""Windows and budgets as the result shows them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from analyzer.analysis import Budget, Rank
+from analyzer.analysis import Window as WindowResult
+from analyzer.categories import CATEGORY_NAMES, EXPOSURE_NAMES, Category, Exposure
+from analyzer.cuda_api import CallKind
+from analyzer.errors import InvariantError
+from analyzer.model import DeviceKind
+from analyzer.reconstruct.critical_path import Path
+from analyzer.reconstruct.rank import RankAccount
+from analyzer.reconstruct.windows import Window
+
+
+def path_totals(path: Path) -> dict[str, int]:
+    """ns per category, every category present."""
+    totals = np.zeros(len(Category), np.int64)
+    np.add.at(totals, path.category, path.end_ns - path.start_ns)
+    return {CATEGORY_NAMES[category]: int(totals[category]) for category in Category}
+
+
+def window_results(account: RankAccount) -> list[WindowResult]:
+    """Every window of one rank with its path, its exposure and its counts."""
+    counts = _counts(account)
+    return [
+        _window_result(account, window, path, counts)
+        for window, path in zip(account.windows, account.paths, strict=True)
+    ]
+
+
+def _window_result(
+    account: RankAccount, window: Window, path: Path, counts: dict[str, list[int]]
+) -> WindowResult:
+    exposed = overlap = None
+    if account.exposure is not None:
+        by_label = account.exposure.window(window.start_ns, window.end_ns)
+        exposed = {EXPOSURE_NAMES[label]: by_label[label] for label in Exposure}
+        overlap = account.exposure.overlap(window.start_ns, window.end_ns)
+    totals = path_totals(path)
+    if sum(totals.values()) != window.end_ns - window.start_ns:
+        raise InvariantError(f"path of window {window.index} does not sum to the window")
+    return WindowResult(
+        index=window.index,
+        step=window.step,
+        phase=window.phase,
+        start_ns=window.start_ns,
+        end_ns=window.end_ns,
+        host_start_ns=window.host_start_ns,
+        host_end_ns=window.host_end_ns,
+        warmup=bool(window.warmup_reasons),
+        warmup_reasons=list(window.warmup_reasons),
+        empty=window.empty,
+        path_ns=totals,
+        exposed_ns=exposed,
+        inferred_ns=int((path.end_ns - path.start_ns)[path.inferred].sum()),
+        overlap_ns=overlap,
+        **{name: column[window.index] for name, column in counts.items()},
+    )
+
+
+def _counts(account: RankAccount) -> dict[str, list[int]]:
+    """Work that each step launched; without steps everything belongs to the one window."""
+    n = len(account.windows)
+    work, calls = account.work, account.calls
+    of_row = np.zeros(len(work), np.int64)
+    of_call = np.zeros(len(calls), np.int64)
+    if account.assignment is not None:
+        of_row, of_call = account.assignment.of_row, account.assignment.of_call
+    kernels = (work.table.kind == DeviceKind.KERNEL) & (work.own_label != Category.COPY)
+    launches = np.isin(calls.kind, (CallKind.LAUNCH, CallKind.GRAPH_LAUNCH))
+    masks = {
+        "kernels": (of_row, kernels),
+        "kernels_in_graphs": (of_row, kernels & (work.replay >= 0)),
+        "launches": (of_call, launches),
+        "graph_replays": (of_call, calls.kind == CallKind.GRAPH_LAUNCH),
+        "collectives": (of_row, work.own_label == Category.COLLECTIVE_UNSPLIT),
+        "copies": (of_row, work.own_label == Category.COPY),
+    }
+    return {
+        name: np.bincount(owner[mask & (owner >= 0)], minlength=n)[:n].tolist()
+        for name, (owner, mask) in masks.items()
+    }
+
+
+def used_windows(rank: Rank, phase: str) -> tuple[list[WindowResult], int, str]:
+    """Windows that a phase's budget rests on, how many were set aside, and a note where none was clean."""
+    mine = [window for window in rank.windows if window.phase == phase and not window.empty]
+    clean = [window for window in mine if not window.warmup]
+    if mine and not clean:
+        return mine, 0, "every window of this phase is flagged as warm-up; all are used"
+    return clean, len(mine) - len(clean), ""
+
+
+def budgets(ranks: list[Rank]) -> list[Budget]:
+    """One budget per phase and rank: integer totals over the windows used."""
+    result = []
+    for phase in phases_of(ranks):
+        for rank in ranks:
+            windows, excluded, note = used_windows(rank, phase)
+            if windows:
+                result.append(_budget(phase, rank.rank, windows, excluded, note))
+    return result
+
+
+def phases_of(ranks: list[Rank]) -> list[str]:
+    """Phases with at least one non-empty window, the longest in total time first."""
+    time: dict[str, int] = {}
+    for rank in ranks:
+        for window in rank.windows:
+            if not window.empty:
+                time[window.phase] = time.get(window.phase, 0) + window.end_ns - window.start_ns
+    return sorted(time, key=lambda phase: (-time[phase], phase))
+
+
+def _budget(phase: str, rank: int, windows: list[WindowResult], excluded: int, note: str) -> Budget:
+    exposed = [window.exposed_ns for window in windows if window.exposed_ns is not None]
+    return Budget(
+        phase=phase,
+        scope="rank",
+        rank=rank,
+        windows=len(windows),
+        windows_excluded=excluded,
+        step_ns_total=sum(window.end_ns - window.start_ns for window in windows),
+        path_ns_total={name: sum(window.path_ns[name] for window in windows) for name in windows[0].path_ns},
+        exposed_ns_total=(
+            {name: sum(labels[name] for labels in exposed) for name in exposed[0]}
+            if len(exposed) == len(windows)
+            else None
+        ),
+        inferred_ns_total=sum(window.inferred_ns for window in windows),
+        note=note,
+    )

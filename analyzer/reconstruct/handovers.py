@@ -1,0 +1,186 @@
+"""Where one host thread waits for another: hand-overs and joins.
+
+Recorded where a flow or an OS wait with a matching signal tells; otherwise inferred from delegation: a
+thread falls silent, another thread works in that silence from its beginning to its end, and the first
+resumes right after (autograd's engine thread and the thread inside ``backward()``).
+"""
+
+from __future__ import annotations
+
+import bisect
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from analyzer.categories import Binding
+from analyzer.model import HostKind, IntArray, ProcessTrace
+from analyzer.reconstruct.work import Calls
+
+LAG_NS = 500_000
+"""Longest pause between a thread's falling silent and the other's first record, and back."""
+MIN_COVER = 0.5
+"""A delegate's work spans at least this share of the silence."""
+WAKE_NS = 100_000
+"""A signal at most this long before a wait's end explains it."""
+
+_WAIT = re.compile(r"wait|join|poll|select|futex|read|recv|nanosleep|usleep|mutex_lock")
+_SIGNAL = re.compile(r"signal|broadcast|sem_post|^write|^send|unlock|eventfd_write")
+_NOT_A_HANDOVER = re.compile(r"fwdbwd|forward_backward|ac2g|async", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Transition:
+    """At ``at_ns`` the thread could go on because ``other`` had done something until ``from_ns``."""
+
+    at_ns: int
+    other: int
+    from_ns: int
+    binding: Binding  # HANDOVER or JOIN
+    inferred: bool
+
+
+@dataclass(frozen=True)
+class Transitions:
+    """All transitions by thread, each list in time order."""
+
+    by_thread: dict[int, list[Transition]]
+
+    def last(self, thread: int, instant: int) -> Transition | None:
+        """The latest transition of ``thread`` at or before ``instant``."""
+        items = self.by_thread.get(thread)
+        if not items:
+            return None
+        at = bisect.bisect_right(items, instant, key=lambda item: item.at_ns)
+        return items[at - 1] if at else None
+
+
+def find_transitions(process: ProcessTrace, calls: Calls, quiet_ns: int) -> Transitions:
+    """Look at every pair of threads once."""
+    activity = _activity(process)
+    found: dict[int, list[Transition]] = {}
+    _from_flows(found, process, activity, quiet_ns)
+    _from_signals(found, process, quiet_ns)
+    _from_delegation(found, process, calls, activity, quiet_ns)
+    for items in found.values():
+        # At one instant a recorded cause is the later entry, so that it is the one found.
+        items.sort(key=lambda item: (item.at_ns, not item.inferred, item.from_ns, item.other))
+    return Transitions(found)
+
+
+def _activity(process: ProcessTrace) -> dict[int, IntArray]:
+    """Distinct instants at which each thread began or ended a record of its own (OS waits excepted)."""
+    host = process.host
+    kinds = (HostKind.CALL, HostKind.OP, HostKind.RANGE, HostKind.FRAME)
+    rows = np.flatnonzero(np.isin(host.kind, kinds) & (host.thread >= 0))
+    result: dict[int, IntArray] = {}
+    edges = np.searchsorted(host.thread[rows], np.arange(len(process.threads) + 1))
+    for thread in range(len(process.threads)):
+        mine = rows[edges[thread] : edges[thread + 1]]
+        if len(mine):
+            result[thread] = np.unique(np.concatenate((host.start_ns[mine], host.end_ns[mine])))
+    return result
+
+
+def _from_flows(
+    found: dict[int, list[Transition]], process: ProcessTrace, activity: dict[int, IntArray], quiet_ns: int
+) -> None:
+    """Recorded flows between threads that end a quiet time (autograd's forward-backward links do not)."""
+    flows = process.flows
+    for row in range(len(flows)):
+        name = process.names[flows.kind[row]] if flows.kind[row] >= 0 else ""
+        source, target = int(flows.from_thread[row]), int(flows.to_thread[row])
+        if _NOT_A_HANDOVER.search(name) or source == target or target not in activity:
+            continue
+        at_ns, from_ns = int(flows.to_ns[row]), int(flows.from_ns[row])
+        instants = activity[target]
+        index = int(np.searchsorted(instants, at_ns, side="left"))
+        before = int(instants[index - 1]) if index else None
+        if from_ns <= at_ns and (before is None or at_ns - before >= quiet_ns):
+            found.setdefault(target, []).append(
+                Transition(at_ns, source, from_ns, Binding.HANDOVER, inferred=False)
+            )
+
+
+def _from_signals(found: dict[int, list[Transition]], process: ProcessTrace, quiet_ns: int) -> None:
+    """OS waits that end just after another thread signalled. No object address is recorded: inferred."""
+    host = process.host
+    rows = np.flatnonzero(host.kind == HostKind.OS)
+    if not len(rows):
+        return
+    codes = np.unique(host.name[rows])
+    names = {int(code): process.names[code] if code >= 0 else "" for code in codes}
+    signals = rows[np.isin(host.name[rows], [c for c, n in names.items() if _SIGNAL.search(n)])]
+    waits = rows[np.isin(host.name[rows], [c for c, n in names.items() if _WAIT.search(n)])]
+    waits = waits[host.end_ns[waits] - host.start_ns[waits] >= quiet_ns]
+    signals = signals[np.argsort(host.start_ns[signals], kind="stable")]
+    if not len(signals):
+        return
+    at = np.searchsorted(host.start_ns[signals], host.end_ns[waits], side="right") - 1
+    for wait, index in zip(waits.tolist(), at.tolist(), strict=True):
+        end, thread = int(host.end_ns[wait]), int(host.thread[wait])
+        while index >= 0 and end - int(host.start_ns[signals[index]]) <= WAKE_NS:
+            signal = int(signals[index])
+            if int(host.thread[signal]) != thread:
+                begin = int(host.start_ns[signal])
+                if begin >= int(host.start_ns[wait]):
+                    found.setdefault(thread, []).append(
+                        Transition(end, int(host.thread[signal]), begin, Binding.HANDOVER, inferred=True)
+                    )
+                break
+            index -= 1
+
+
+def _from_delegation(
+    found: dict[int, list[Transition]],
+    process: ProcessTrace,
+    calls: Calls,
+    activity: dict[int, IntArray],
+    quiet_ns: int,
+) -> None:
+    host = process.host
+    working = set(np.unique(host.thread[np.isin(host.kind, (HostKind.CALL, HostKind.OP))]).tolist())
+    for thread, instants in activity.items():
+        gap = np.flatnonzero(np.diff(instants) >= quiet_ns)
+        gap = gap[~_inside_call(calls, thread, instants[gap])]
+        if not len(gap):
+            continue
+        silent, resumed = instants[gap], instants[gap + 1]
+        best: dict[int, tuple[int, int, int]] = {}
+        for helper in sorted(working - {thread, -1}):
+            for index, first, last in _delegated(activity[helper], silent, resumed, quiet_ns):
+                if index not in best or last > best[index][2]:
+                    best[index] = (helper, first, last)
+        for index, (helper, first, last) in sorted(best.items()):
+            found.setdefault(thread, []).append(
+                Transition(int(resumed[index]), helper, last, Binding.JOIN, inferred=True)
+            )
+            found.setdefault(helper, []).append(
+                Transition(first, thread, int(silent[index]), Binding.HANDOVER, inferred=True)
+            )
+
+
+def _inside_call(calls: Calls, thread: int, instants: IntArray) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Whether a call of the thread begins at each instant: the silence is then inside that call."""
+    mine = calls.thread == thread
+    starts = calls.start_ns[mine][calls.end_ns[mine] > calls.start_ns[mine]]
+    return np.isin(instants, starts)
+
+
+def _delegated(
+    helper: IntArray, silent: IntArray, resumed: IntArray, quiet_ns: int
+) -> list[tuple[int, int, int]]:
+    """Silences that ``helper`` fills: (index, first instant, last instant) of its work in each."""
+    first = np.searchsorted(helper, silent, side="left")
+    last = np.searchsorted(helper, resumed, side="right") - 1
+    has = np.flatnonzero((last > first) & (first < len(helper)))
+    if not len(has):
+        return []
+    far = np.iinfo(np.int64).max // 4
+    padded = np.concatenate(([-far], helper, [far]))
+    begin, end = helper[first[has]], helper[last[has]]
+    fits = (begin - silent[has] <= LAG_NS) & (resumed[has] - end <= LAG_NS)
+    fits &= end - begin >= MIN_COVER * (resumed[has] - silent[has])
+    fits &= begin - padded[first[has]] >= quiet_ns
+    fits &= padded[last[has] + 2] - end >= quiet_ns
+    return list(zip(has[fits].tolist(), begin[fits].tolist(), end[fits].tolist(), strict=True))

@@ -1,0 +1,160 @@
+"""One rank reconstructed: the stages of this package in order, and what each left behind."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from analyzer.intervals import Intervals
+from analyzer.model import HostKind, ProcessTrace, Trace
+from analyzer.progress import NoProgress, Progress
+from analyzer.reconstruct.bindings import Bindings, bind
+from analyzer.reconstruct.blocking import HeldCalls, find_held
+from analyzer.reconstruct.clocks import DeviceClock, correct
+from analyzer.reconstruct.constants import Constants, learn
+from analyzer.reconstruct.critical_path import Path, Walker
+from analyzer.reconstruct.exposure import ExposureLine, expose
+from analyzer.reconstruct.handovers import Transitions, find_transitions
+from analyzer.reconstruct.host_account import HostAccount, Roles, mask_of, profiler_intervals
+from analyzer.reconstruct.replays import Replays, find_replays
+from analyzer.reconstruct.step_markers import (
+    DISPATCH_RANGES,
+    OUTPUT_RANGES,
+    SCHEDULING_RANGES,
+    clean_name,
+)
+from analyzer.reconstruct.steps import StepRanges, find_steps
+from analyzer.reconstruct.sync_targets import SyncTargets
+from analyzer.reconstruct.windows import (
+    Assignment,
+    Window,
+    assign,
+    device_windows,
+    host_windows,
+    name_phases,
+    warmup_reasons,
+    whole_window,
+)
+from analyzer.reconstruct.work import BoolArray, Calls, Work, calls_of, match
+
+DEVICE, HOST = "device", "host"
+
+
+@dataclass(frozen=True)
+class RankOptions:
+    """What a user can decide about the reconstruction."""
+
+    steps: str | None = None
+    dispatch: str | None = None
+    output_ranges: str | None = None
+    boundary: str = DEVICE
+
+
+@dataclass(frozen=True)
+class RankAccount:
+    """Everything that the explanation of one rank rests on."""
+
+    trace: Trace
+    boundary: str
+    calls: Calls
+    work: Work
+    clock: DeviceClock
+    constants: Constants
+    replays: Replays
+    held: HeldCalls
+    bindings: Bindings
+    transitions: Transitions
+    account: HostAccount
+    profiler: Intervals
+    steps: StepRanges
+    assignment: Assignment | None
+    windows: tuple[Window, ...]
+    paths: tuple[Path, ...]
+    exposure: ExposureLine | None
+    loops_cut: int
+
+
+def reconstruct_rank(
+    trace: Trace, options: RankOptions, *, sole_device: bool, progress: Progress | None = None
+) -> RankAccount:
+    """Run every stage on one rank. Raises StepsError when the asked-for steps cannot be used."""
+    progress = progress or NoProgress()
+    process = trace.process
+    calls = calls_of(process)
+    work, clock = correct(match(trace, calls), calls, process, sole_device=sole_device)
+    constants = learn(work, calls, process)
+    replays = find_replays(work, calls, constants.turnaround_ns)
+    targets = SyncTargets(work, calls, process)
+    held = find_held(targets, process, sole_device=sole_device)
+    bindings = bind(work, calls, process, targets, replays, constants)
+    transitions = find_transitions(process, calls, constants.quiet_ns)
+    steps = find_steps(process, calls, work, options.steps)
+    profiler = profiler_intervals(process, np.flatnonzero(process.host.kind == HostKind.OVERHEAD))
+    account = HostAccount(process, calls, held, _roles(process, steps, options))
+    walker = Walker(work, calls, bindings, held, transitions, account, profiler, constants.turnaround_ns)
+    boundary = options.boundary if len(work) else HOST
+    windows, assignment = _windows(steps, calls, work, process, boundary)
+    progress.start("walking the critical path", len(windows))
+    paths = []
+    for window in windows:
+        paths.append(walker.walk(window.start_ns, window.end_ns, row=window.row, thread=window.thread))
+        progress.advance(1)
+    exposure = None
+    if len(work) and windows:
+        low, high = windows[0].start_ns, max(window.end_ns for window in windows)
+        exposure = expose(work, profiler, min(low, *(w.start_ns for w in windows)), high)
+    return RankAccount(
+        trace, boundary, calls, work, clock, constants, replays, held, bindings, transitions, account,
+        profiler, steps, assignment, tuple(windows), tuple(paths), exposure, walker.loops_cut,
+    )  # fmt: skip
+
+
+def _windows(
+    steps: StepRanges, calls: Calls, work: Work, process: ProcessTrace, boundary: str
+) -> tuple[list[Window], Assignment | None]:
+    """Windows with phases and warm-up flags."""
+    assignment = assign(steps, calls, work) if len(steps) else None
+    if boundary == HOST:
+        windows = host_windows(steps, process)
+    elif assignment is not None:
+        windows = device_windows(steps, assignment, work)
+    else:
+        windows = whole_window(work, calls)
+    phases = name_phases(windows, assignment, work)
+    reasons = warmup_reasons(windows, phases, steps, calls, process)
+    windows = [
+        replace(window, phase=phase, warmup_reasons=reason)
+        for window, phase, reason in zip(windows, phases, reasons, strict=True)
+    ]
+    return windows, assignment
+
+
+def _roles(process: ProcessTrace, steps: StepRanges, options: RankOptions) -> Roles:
+    """Host rows with a declared meaning: by engine names, and by what the user declares."""
+    return Roles(
+        step=mask_of(process, steps.rows[steps.rows >= 0]),
+        dispatch=_named(process, DISPATCH_RANGES.match) | _declared(process, options.dispatch),
+        scheduling=_named(process, SCHEDULING_RANGES.match),
+        output=_named(process, OUTPUT_RANGES.match) | _declared(process, options.output_ranges),
+    )
+
+
+def _declared(process: ProcessTrace, pattern: str | None) -> BoolArray:
+    if pattern is None:
+        return np.zeros(len(process.host), bool)
+    return _named(process, re.compile(pattern).search)
+
+
+def _named(process: ProcessTrace, matcher: Callable[[str], object]) -> BoolArray:
+    """Mask of ranges, ops and frames whose clean name satisfies ``matcher``."""
+    host = process.host
+    named = np.isin(host.kind, (HostKind.RANGE, HostKind.SPAN, HostKind.OP, HostKind.FRAME))
+    codes = [
+        code
+        for code in np.unique(host.name[named]).tolist()
+        if code >= 0 and matcher(clean_name(process.names[code]))
+    ]
+    return named & np.isin(host.name, codes)

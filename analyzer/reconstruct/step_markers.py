@@ -1,0 +1,109 @@
+"""Names by which engines and frameworks mark their steps, and what such a name says of the phase.
+
+Sources: vLLM 0.11 to 0.33, SGLang 0.5.23, TensorRT-LLM's PyTorch executor, ATOM, Megatron's inference
+engine, torch.profiler. Ranges that torch emits through NVTX carry a suffix (``, op_id = 7``), which is
+cut before matching.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+PREFILL, DECODE, MIXED = "prefill", "decode", "mixed"
+
+
+@dataclass(frozen=True)
+class Marker:
+    """One family of step names. Named groups ``ctx`` and ``gen`` count requests by phase."""
+
+    engine: str
+    pattern: re.Pattern[str]
+    phase: str | None = None  # fixed phase; None: from the groups
+
+
+_NUMBER = r"\d+"
+
+STEP_MARKERS: tuple[Marker, ...] = tuple(
+    Marker(engine, re.compile(pattern), phase)
+    for engine, pattern, phase in (
+        (
+            "vLLM (detailed annotations)",
+            r"^execute_\d+_context_(?P<ctx>\d+)\(sq\d+sk\d+sqsq\d+sqsk\d+\)"
+            r"_generation_(?P<gen>\d+)\(sq\d+sk\d+sqsq\d+sqsk\d+\)$",
+            None,
+        ),
+        ("vLLM", r"^execute_context_(?P<ctx>\d+)\(\d+\)_generation_(?P<gen>\d+)\(\d+\)$", None),
+        ("SGLang", r"^step\[(?P<mode>[A-Z_0-9]+) (?:raw_)?bs=\d+.*\]$", None),
+        (
+            "TensorRT-LLM",
+            r"^(?:\[Executor\] )?_forward_step(?: \d+)?: (?P<ctx>\d+) ctx reqs, (?:\d+ ctx tokens, )?"
+            r"(?P<gen>\d+) gen reqs$",
+            None,
+        ),
+        ("ATOM", r"^prefill\[bs=\d+(?:/\d+)? tok=\d+.*\]$", PREFILL),
+        ("ATOM", r"^decode\[bs=\d+(?:/\d+)? tok=\d+.*\]$", DECODE),
+        ("Megatron inference", r"^(?:Prefill)$", PREFILL),
+        ("Megatron inference", r"^(?:Decode)$", DECODE),
+        ("Megatron inference", r"^(?:AsyncOverlap|AsyncNoOverlap)$", None),
+        ("vLLM 0.12", r"^execute_new_\d+_cached_\d+$", None),
+        ("JAX", r"^TSL:XlaModule:#.*hlo_module=.*#$", None),
+    )
+)
+
+PROFILER_STEP = re.compile(r"^ProfilerStep#(\d+)$")
+
+DISPATCH_RANGES = re.compile(r"^(?:gpu_model_runner: forward|Forward|gpu_model_runner: draft|Draft)$")
+"""Engine ranges that exist to submit work: all CPU time in them is dispatch."""
+SCHEDULING_RANGES = re.compile(
+    r"^(?:schedule: |gpu_model_runner: preprocess$|Preprocess$|_fetch_new_requests|_schedule\b|_prepare_"
+    r"|scheduler\.(?:recv_requests|process_input_requests|get_next_batch_to_run|process_queue"
+    r"|sanity_check_cache|idle|other)$)"
+)
+OUTPUT_RANGES = re.compile(
+    r"^(?:gpu_model_runner: (?:postprocess|sample|bookkeep|ModelRunnerOutput|AsyncGPUModelRunnerOutput)$"
+    r"|(?:Postprocess|Sample|Bookkeep)$|_sample_async|_handle_responses|_update_requests|detokenization$"
+    r"|scheduler\.process_batch_result$)"
+)
+"""Engine ranges declared as sampling, bookkeeping of outputs, detokenization (host side)."""
+
+_SGLANG_PHASE = {
+    "EXTEND": PREFILL,
+    "DECODE": DECODE,
+    "VERIFY": DECODE,
+    "MIXED": MIXED,
+}
+
+_OP_SUFFIX = re.compile(r"(?:, (?:seq|op_id|sizes|input_op_ids) = .*)$", re.DOTALL)
+
+
+def clean_name(name: str) -> str:
+    """A range name without what ``emit_nvtx`` appends to it."""
+    return _OP_SUFFIX.sub("", name)
+
+
+def find_marker(name: str) -> Marker | None:
+    """The family that a (clean) range name belongs to."""
+    return next((marker for marker in STEP_MARKERS if marker.pattern.match(name)), None)
+
+
+def phase_of(name: str) -> str | None:
+    """Phase that a step name tells, None where it tells none."""
+    marker = find_marker(clean_name(name))
+    if marker is None:
+        return None
+    if marker.phase is not None:
+        return marker.phase
+    match = marker.pattern.match(clean_name(name))
+    return _phase_of_groups(match.groupdict() if match else {})
+
+
+def _phase_of_groups(groups: dict[str, str]) -> str | None:
+    if groups.get("mode"):
+        return _SGLANG_PHASE.get(groups["mode"], groups["mode"].lower())
+    if "ctx" not in groups:
+        return None
+    context, generation = int(groups["ctx"]), int(groups["gen"])
+    if context and generation:
+        return MIXED
+    return PREFILL if context else DECODE if generation else "idle"

@@ -1,0 +1,162 @@
+"""Which device work a stream, an event or the whole device had pending at an instant.
+
+One index over the work of a rank by (lane, submission time); everything that asks "what had been put on
+this stream before then, and when did it end" asks here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from analyzer.cuda_api import CallKind
+from analyzer.model import IntArray, ProcessTrace, StreamFlag
+from analyzer.reconstruct.work import Calls, Work
+
+
+@dataclass(frozen=True)
+class _LaneIndex:
+    """Rows of one lane by submission: times, and the latest-ending row among the first i+1."""
+
+    submitted_ns: IntArray
+    latest: IntArray  # row index
+
+
+@dataclass(frozen=True)
+class SyncTargets:
+    """Answers about pending work, vectorized over calls."""
+
+    work: Work
+    calls: Calls
+    process: ProcessTrace
+
+    @cached_property
+    def _lanes(self) -> dict[int, _LaneIndex]:
+        index: dict[int, _LaneIndex] = {}
+        for lane, rows in self.work.lanes.items():
+            order = rows[np.argsort(self.work.submitted_ns[rows], kind="stable")]
+            ends = self.work.end_ns[order]
+            best = np.maximum.accumulate(ends)
+            position = np.where(ends == best, np.arange(len(order)), 0)
+            latest = order[np.maximum.accumulate(position)]
+            index[lane] = _LaneIndex(self.work.submitted_ns[order], latest)
+        return index
+
+    @property
+    def lanes(self) -> list[int]:
+        """Lanes of this rank that have work."""
+        return sorted(self._lanes)
+
+    def last_on_lane(self, lane: int, before_ns: IntArray) -> IntArray:
+        """(m,) row of the latest-ending work submitted to ``lane`` before each instant, -1 none."""
+        if lane not in self._lanes:
+            return np.full(len(before_ns), -1, np.int64)
+        index = self._lanes[lane]
+        at = np.searchsorted(index.submitted_ns, before_ns, side="left") - 1
+        return np.where(at >= 0, index.latest[np.maximum(at, 0)], -1)
+
+    def last_on(self, lanes: list[int], before_ns: IntArray) -> IntArray:
+        """The same over several lanes together."""
+        best = np.full(len(before_ns), -1, np.int64)
+        for lane in lanes:
+            best = self.later(best, self.last_on_lane(lane, before_ns))
+        return best
+
+    def later(self, a: IntArray, b: IntArray) -> IntArray:
+        """Of two arrays of rows (-1 none) the one that ends later, element by element; ties keep ``a``."""
+        end = self.work.end_ns
+        if not len(end):
+            return a
+        end_a = np.where(a >= 0, end[a], np.iinfo(np.int64).min)
+        end_b = np.where(b >= 0, end[b], np.iinfo(np.int64).min)
+        return np.where(end_b > end_a, b, a)
+
+    def covered_lanes(self, lane: int) -> list[int]:
+        """Lanes that a wait for ``lane`` waits for: the legacy default stream covers the blocking ones."""
+        key = self.process.lanes[lane]
+        if key.flag != StreamFlag.NULL:
+            return [lane]
+        return [
+            other
+            for other in self.lanes
+            if self.process.lanes[other].context == key.context
+            and self.process.lanes[other].device == key.device
+            and self.process.lanes[other].flag in (StreamFlag.BLOCKING, StreamFlag.NULL)
+        ]
+
+    @cached_property
+    def _records(self) -> tuple[IntArray, IntArray, IntArray]:
+        """Event records by correlation: ids (sorted), lane, start of the record call."""
+        table = self.process.event_records
+        call = self.calls.find(table.correlation)
+        known = np.flatnonzero((call >= 0) & (table.lane >= 0) & (table.correlation != 0))
+        order = known[np.argsort(table.correlation[known], kind="stable")]
+        return table.correlation[order], table.lane[order].astype(np.int64), self.calls.start_ns[call[order]]
+
+    def before_record(self, record_correlation: IntArray) -> IntArray:
+        """(m,) row that an event waits for: the last work on the recording stream before the record."""
+        ids, lanes, starts = self._records
+        found = np.full(len(record_correlation), -1, np.int64)
+        if not len(ids):
+            return found
+        at = np.minimum(np.searchsorted(ids, record_correlation), len(ids) - 1)
+        hit = np.flatnonzero((ids[at] == record_correlation) & (record_correlation != 0))
+        for lane in np.unique(lanes[at[hit]]):
+            here = hit[lanes[at[hit]] == lane]
+            found[here] = self.last_on(self.covered_lanes(int(lane)), starts[at[here]])
+        return found
+
+    @cached_property
+    def _syncs(self) -> tuple[IntArray, IntArray, IntArray]:
+        """Recorded synchronization rows by correlation: ids (sorted), lane, record correlation."""
+        table = self.process.syncs
+        order = np.argsort(table.correlation, kind="stable")
+        order = order[table.correlation[order] != 0]
+        ids, first = np.unique(table.correlation[order], return_index=True)
+        rows = order[first]
+        return ids, table.lane[rows].astype(np.int64), table.record_correlation[rows]
+
+    def sync_row(self, call: IntArray) -> tuple[IntArray, IntArray]:
+        """Lane and record correlation that the capture recorded for each call; -1 and 0 unknown."""
+        ids, lanes, records = self._syncs
+        lane, record = np.full(len(call), -1, np.int64), np.zeros(len(call), np.int64)
+        if len(ids):
+            correlation = self.calls.correlation[call]
+            at = np.minimum(np.searchsorted(ids, correlation), len(ids) - 1)
+            hit = (ids[at] == correlation) & (correlation != 0)
+            lane[hit], record[hit] = lanes[at[hit]], records[at[hit]]
+        return lane, record
+
+    def certain(self, call: IntArray, *, sole_device: bool) -> IntArray:
+        """(m,) row that each synchronizing call certainly waits for; -1 unknown or nothing pending.
+
+        Certain: a stream synchronization whose stream is recorded, an event synchronization whose
+        record is, a device synchronization of a process that drives one device. Work counts as
+        submitted before the call only if its launch had returned (its start, for unlinked work).
+        """
+        target = np.full(len(call), -1, np.int64)
+        lane, record = self.sync_row(call)
+        kind, start = self.calls.kind[call], self.calls.start_ns[call]
+        streams = (kind == CallKind.STREAM_SYNC) & (lane >= 0)
+        for value in np.unique(lane[streams]):
+            here = np.flatnonzero(streams & (lane == value))
+            target[here] = self.last_on(self.covered_lanes(int(value)), start[here])
+        events = np.flatnonzero((kind == CallKind.EVENT_SYNC) & (record != 0))
+        target[events] = self.before_record(record[events])
+        if sole_device:
+            device = np.flatnonzero(kind == CallKind.DEVICE_SYNC)
+            target[device] = self.last_on(self.lanes, start[device])
+        return target
+
+    def is_known(self, call: IntArray, *, sole_device: bool) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        """(m,) bool: the capture tells what each call waits for (even if that is nothing)."""
+        lane, record = self.sync_row(call)
+        kind = self.calls.kind[call]
+        ids, _, _ = self._records
+        return np.asarray(
+            ((kind == CallKind.STREAM_SYNC) & (lane >= 0))
+            | ((kind == CallKind.EVENT_SYNC) & np.isin(record, ids) & (record != 0))
+            | ((kind == CallKind.DEVICE_SYNC) & sole_device)
+        )
