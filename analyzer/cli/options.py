@@ -131,12 +131,10 @@ def rank_list(value: str | None) -> list[int] | None:
     return sorted(ranks)
 
 
-def step_index(value: str | None) -> int | str | None:
+def step_index(value: str | None) -> str | None:
     """A step's number, or one of the names."""
-    if value is None or value in STEP_CHOICES:
+    if value is None or value in STEP_CHOICES or re.fullmatch(r"\d{1,18}", value, re.ASCII):
         return value
-    if re.fullmatch(r"\d{1,18}", value, re.ASCII):
-        return int(value)
     raise UsageError(
         "--step-index", "", f"{value!r} names no step", f"give a number or one of {', '.join(STEP_CHOICES)}"
     )

@@ -98,8 +98,17 @@ def cell(text: str, limit: int = NAME_LIMIT) -> str:
 
 
 def prose(text: str, limit: int = PROSE_LIMIT) -> str:
-    """A sentence (which may quote names) as Markdown text without markup, links or raw HTML."""
-    shown = visible(text, limit)
+    """A sentence (which may quote names) as Markdown text without links or raw HTML.
+
+    The only markup kept are pairs of backticks, around commands that our own sentences name.
+    """
+    pieces = visible(text, limit).split("`")
+    if len(pieces) % 2 == 0 or "" in pieces[1::2]:
+        return _plain_prose("`".join(pieces))
+    return "".join(cell(piece, limit) if i % 2 else _plain_prose(piece) for i, piece in enumerate(pieces))
+
+
+def _plain_prose(shown: str) -> str:
     escaped = "".join(_MARKDOWN.get(char, char) for char in shown)
     escaped = re.sub(r"(?<![0-9A-Za-z])_|_(?![0-9A-Za-z])", r"\\_", escaped)
     escaped = escaped.replace("://", ":&#47;&#47;")

@@ -123,12 +123,14 @@ def _order(row: Hypothesis) -> tuple[int, float]:
 
 
 def hypothesis_table(diagnosis: Diagnosis) -> str:
-    """Every hypothesis on one line (bounded; the whole list is in hypotheses.csv)."""
-    rows = sorted(diagnosis.hypotheses, key=_order)
+    """Every measured hypothesis on one line (bounded; the whole list is in hypotheses.csv)."""
+    rows = sorted((row for row in diagnosis.hypotheses if row.verdict != "unmeasured"), key=_order)
+    if not rows:
+        return "None of them is measured."
     cells = [
         [
             cell(row.id),
-            cell(row.phase),
+            cell(row.phase, 40),
             "all" if row.rank is None else str(row.rank),
             row.verdict,
             share_text(row),
@@ -143,13 +145,27 @@ def hypothesis_table(diagnosis: Diagnosis) -> str:
     return f"{text}\n\n{count(left, 'more row')} in `hypotheses.csv`." if left > 0 else text
 
 
+def unmeasured_ids(diagnosis: Diagnosis) -> str:
+    """The unmeasured hypotheses by name, with their phases where that is not all of them."""
+    phases = {row.phase for row in diagnosis.hypotheses}
+    found: dict[str, list[str]] = {}
+    for row in diagnosis.hypotheses:
+        if row.verdict == "unmeasured":
+            found.setdefault(row.id, []).append(row.phase)
+    names = [
+        code(name) + ("" if set(where) == phases else f" ({count(len(set(where)), 'phase')})")
+        for name, where in found.items()
+    ]
+    return f"Unmeasured: {', '.join(names)}." if names else ""
+
+
 def hypothesis_notes(diagnosis: Diagnosis) -> list[Finding]:
     """Claim, check, intervention, disproof and undo of each hypothesis, once per wording."""
     seen: dict[tuple[str, ...], Finding] = {}
     for row in sorted(diagnosis.hypotheses, key=_order):
-        key = (row.id, row.claim, row.discriminating_check, row.intervention, row.disproof, row.undo)
+        unmeasured = row.verdict == "unmeasured"
         lines = [
-            ("Verdict", prose(row.verdict_note)),
+            ("To measure it" if unmeasured else "Note", prose(row.verdict_note)),
             ("Check", prose(row.discriminating_check)),
             ("Change", prose(row.intervention)),
             ("Disproof", prose(row.disproof)),
@@ -157,5 +173,7 @@ def hypothesis_notes(diagnosis: Diagnosis) -> list[Finding]:
             ("Overlaps", ", ".join(code(other) for other in row.overlaps_with)),
         ]
         shown = [(head, text) for head, text in lines if text]
-        seen.setdefault(key, Finding(title=code(row.id), claim=prose(row.claim), lines=shown))
+        title = code(row.id) + (" (unmeasured)" if unmeasured else "")
+        wording = (row.id, row.claim, *(text for _, text in lines))
+        seen.setdefault(wording, Finding(title=title, claim=prose(row.claim), lines=shown))
     return list(seen.values())[:ROWS_SHOWN]

@@ -54,6 +54,7 @@ def render(diagnosis: Diagnosis) -> str:
             kernels=work.kernel_table(diagnosis),
             host=work.host_table(diagnosis),
             hypotheses=findings.hypothesis_table(diagnosis) if diagnosis.hypotheses else "",
+            unmeasured_ids=findings.unmeasured_ids(diagnosis),
             hypothesis_notes=findings.hypothesis_notes(diagnosis),
             quality=work.quality_table(diagnosis),
             undeclared=[prose(name) for name in diagnosis.undeclared],

@@ -21,7 +21,7 @@ class Options:
     """The fields that the command line sets."""
 
     steps: str | None = None
-    step_index: int | str | None = None
+    step_index: str | None = None
     boundary: str = "device"
     dispatch: str | None = None
     output_ranges: str | None = None

