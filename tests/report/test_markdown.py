@@ -11,6 +11,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 
 from analyzer.analysis import Budget, Diagnosis
 from analyzer.report.markdown import render
@@ -121,6 +122,25 @@ def test_hostile_names_change_no_line_and_no_table(name: str) -> None:
     outside_code = re.sub(r"`[^`]*`", "", attacked.replace("\\`", ""))
     assert "<" not in outside_code
     assert max(map(len, attacked.split("\n"))) < 6_000
+
+
+@pytest.mark.parametrize("name", [name for name in HOSTILE if name.strip()])
+def test_a_markdown_parser_sees_the_same_document(name: str) -> None:
+    """CommonMark with tables and raw HTML allowed: the names add no block, no link, no HTML."""
+    plain, attacked = parsed(builder.hostile("name")), parsed(builder.hostile(name))
+    assert attacked == plain
+
+
+def parsed(attacked: Diagnosis) -> list[str]:
+    parser = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
+    tokens = parser.parse(render(attacked))
+    blocks = [token.type for token in tokens]
+    inline = [child for token in tokens for child in token.children or ()]
+    assert not {"html_inline", "image"} & {child.type for child in inline}
+    assert "html_block" not in blocks
+    links = [str(child.attrs["href"]) for child in inline if child.type == "link_open"]
+    assert all(link.startswith("diagnosis/") for link in links)
+    return [*blocks, *links]
 
 
 def skeleton(text: str) -> list[str]:
