@@ -7,7 +7,7 @@ All times are int64 nanoseconds on the clock of the capture, relative to
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from enum import IntEnum
 from typing import TypeVar
 
@@ -86,7 +86,7 @@ class StreamFlag(IntEnum):
 
 @dataclass(frozen=True)
 class Columns:
-    """Base of all tables: a set of numpy columns of equal length."""
+    """Base of all tables: a set of numpy columns of equal length. Columns named ``*_ns`` are instants."""
 
     def __post_init__(self) -> None:
         lengths = {f.name: len(getattr(self, f.name)) for f in fields(self)}
@@ -99,6 +99,11 @@ class Columns:
     def take(self: T, index: npt.NDArray[np.generic]) -> T:
         """The same table with the rows of ``index`` (int positions or a bool mask), in its order."""
         return type(self)(**{f.name: getattr(self, f.name)[index] for f in fields(self)})
+
+    def shifted(self: T, shift_ns: int) -> T:
+        """The same table with every instant moved by ``shift_ns``."""
+        moved = {f.name: getattr(self, f.name) + shift_ns for f in fields(self) if f.name.endswith("_ns")}
+        return replace(self, **moved)
 
 
 @dataclass(frozen=True)
@@ -302,6 +307,10 @@ class ProcessTrace:
     syncs: SyncTable
     event_records: EventRecordTable
     flows: FlowTable
+
+    def shifted(self, shift_ns: int) -> ProcessTrace:
+        """The same process with every instant moved by ``shift_ns``."""
+        return replace(self, host=self.host.shifted(shift_ns), flows=self.flows.shifted(shift_ns))
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from analyzer.categories import Category as C
+from analyzer.categories import Category
 
-LAUNCH = frozenset({C.LAUNCH_LATENCY, C.LAUNCH_API, C.LAUNCH_DISPATCH})
-HOST = frozenset({C.HOST_FRAMEWORK, C.HOST_UNTRACED, C.HOST_API, C.HOST_WAIT})
-UNKNOWN = frozenset({C.UNATTRIBUTED})
+LAUNCH = frozenset({Category.LAUNCH_LATENCY, Category.LAUNCH_API, Category.LAUNCH_DISPATCH})
+HOST = frozenset({Category.HOST_FRAMEWORK, Category.HOST_UNTRACED, Category.HOST_API, Category.HOST_WAIT})
+UNKNOWN = frozenset({Category.UNATTRIBUTED})
 
 UNDO = (
     "undo it if latency, output quality, memory capacity or useful throughput gets worse, "
@@ -27,8 +27,8 @@ class Entry:
     id: str
     claim: str
     quantity: str
-    categories: frozenset[C]
-    could_belong: frozenset[C]  # counted into the upper end only
+    categories: frozenset[Category]
+    could_belong: frozenset[Category]  # counted into the upper end only
     needs: tuple[str, ...]  # record classes without which nothing can be said
     intervention: str
     disproof: str
@@ -70,7 +70,7 @@ MEASURABLE: tuple[Entry, ...] = (
         id="device-turnaround",
         claim="Queued kernels lose time between one another although everything was submitted.",
         quantity="gap.dispatch on the path",
-        categories=frozenset({C.GAP_DISPATCH}),
+        categories=frozenset({Category.GAP_DISPATCH}),
         could_belong=UNKNOWN,
         needs=("device",),
         intervention="fewer, larger kernels (fusion); graph replay where its turnaround is shorter",
@@ -82,7 +82,7 @@ MEASURABLE: tuple[Entry, ...] = (
         id="dependency-stalls",
         claim="Submitted work waits for another stream, an event or a cause that was not recorded.",
         quantity="gap.dependency on the path",
-        categories=frozenset({C.GAP_DEPENDENCY}),
+        categories=frozenset({Category.GAP_DEPENDENCY}),
         could_belong=UNKNOWN,
         needs=("device",),
         intervention="remove or move the dependency that the event and stream graph shows at these gaps",
@@ -95,7 +95,7 @@ MEASURABLE: tuple[Entry, ...] = (
         id="synchronization",
         claim="The CPU waits for the device and only then prepares and submits what comes next.",
         quantity="host.sync_return + host and launch time between a device-held return and the next device work",
-        categories=frozenset({C.HOST_SYNC_RETURN}),
+        categories=frozenset({Category.HOST_SYNC_RETURN}),
         could_belong=UNKNOWN,
         needs=("call",),
         intervention="remove the blocking call or move it behind the next submission",
@@ -108,8 +108,8 @@ MEASURABLE: tuple[Entry, ...] = (
         id="copies",
         claim="Copies and memory sets hold the step up.",
         quantity="copy on the path",
-        categories=frozenset({C.COPY}),
-        could_belong=frozenset({C.PRIOR_WORK}),
+        categories=frozenset({Category.COPY}),
+        could_belong=frozenset({Category.PRIOR_WORK}),
         needs=("device",),
         intervention="pinned memory, fewer or smaller transfers, overlap with kernels",
         disproof="with the copies overlapped or removed the step takes as long as before",
@@ -120,8 +120,8 @@ MEASURABLE: tuple[Entry, ...] = (
         id="kernel-bound",
         claim="The step's time is device compute: faster kernels make a faster step.",
         quantity="kernel + graph.unresolved on the path",
-        categories=frozenset({C.KERNEL, C.GRAPH_UNRESOLVED}),
-        could_belong=frozenset({C.PRIOR_WORK}),
+        categories=frozenset({Category.KERNEL, Category.GRAPH_UNRESOLVED}),
+        could_belong=frozenset({Category.PRIOR_WORK}),
         needs=("device",),
         intervention="faster kernels: better shapes, fusion, less memory traffic, lower precision",
         disproof="a run with the longest kernels shortened (or skipped) takes as long per step",
@@ -132,7 +132,7 @@ MEASURABLE: tuple[Entry, ...] = (
         id="profiler-distortion",
         claim="The profiler itself takes part of the step.",
         quantity="profiler on the path",
-        categories=frozenset({C.PROFILER}),
+        categories=frozenset({Category.PROFILER}),
         could_belong=frozenset(),
         needs=("overhead",),
         intervention="record less: shorter ranges, no stacks, no shapes, no memory events",

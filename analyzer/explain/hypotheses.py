@@ -9,7 +9,7 @@ import numpy as np
 
 from analyzer.analysis import Evidence, Hypothesis, Measured, Share, Verdict
 from analyzer.explain.catalogue import MEASURABLE, UNMEASURED, Entry, Open
-from analyzer.explain.shares import member_mask, share_of, window_shares
+from analyzer.explain.shares import WindowShares, member_mask, share_of, window_shares
 from analyzer.reconstruct.critical_path import Path
 from analyzer.reconstruct.rank import HOST, RankAccount
 
@@ -17,52 +17,49 @@ EVIDENCE_ROWS = 3
 
 
 @dataclass(frozen=True)
-class PhaseOfRank:
-    """The windows of one rank and phase that verdicts rest on."""
+class RankEvidence:
+    """What one rank's windows of one phase say about every measurable hypothesis."""
 
     rank: int
-    account: RankAccount
-    indices: tuple[int, ...]
+    boundary: str
+    captured: frozenset[str]
+    windows: int
+    shares: Mapping[str, WindowShares]
+    evidence: Mapping[str, list[Evidence]]
 
-    @property
-    def paths(self) -> list[Path]:
-        """Their paths."""
-        return [self.account.paths[index] for index in self.indices]
+
+def gather(account: RankAccount, rank: int, indices: Sequence[int]) -> RankEvidence:
+    """Measure one rank's windows (positions in ``account.windows``) for every hypothesis."""
+    paths = [account.paths[index] for index in indices]
+    return RankEvidence(
+        rank=rank,
+        boundary=account.boundary,
+        captured=account.trace.source.captured,
+        windows=len(indices),
+        shares={entry.id: window_shares(entry, paths) for entry in MEASURABLE},
+        evidence={entry.id: _evidence(entry, account, indices) for entry in MEASURABLE},
+    )
 
 
 def verdicts(
-    phase: str,
-    ranks: Sequence[PhaseOfRank],
-    thresholds: Mapping[str, float],
-    captured: Mapping[int, frozenset[str]],
-    distorted: str,
+    phase: str, ranks: Sequence[RankEvidence], thresholds: Mapping[str, float], distorted: str
 ) -> list[Hypothesis]:
     """All hypotheses for one phase. The rank with the largest share speaks, by name.
 
-    ``captured``: record classes per rank. ``distorted``: why absolute verdicts are weakened, or "".
+    ``distorted``: why absolute verdicts are weakened, or "".
     """
-    result = [_measurable(entry, phase, ranks, thresholds, captured, distorted) for entry in MEASURABLE]
-    result += [_open(entry, phase) for entry in UNMEASURED]
-    return result
+    result = [_measurable(entry, phase, ranks, thresholds, distorted) for entry in MEASURABLE]
+    return result + [_open(entry, phase) for entry in UNMEASURED]
 
 
 def _measurable(
-    entry: Entry,
-    phase: str,
-    ranks: Sequence[PhaseOfRank],
-    thresholds: Mapping[str, float],
-    captured: Mapping[int, frozenset[str]],
-    distorted: str,
+    entry: Entry, phase: str, ranks: Sequence[RankEvidence], thresholds: Mapping[str, float], distorted: str
 ) -> Hypothesis:
-    usable = [part for part in ranks if _answers(entry, part, captured[part.rank])]
+    usable = [part for part in ranks if _answers(entry, part)]
     if not usable:
-        missing = " and ".join(entry.needs)
-        note = f"{missing} records were not captured" if ranks else "no window to measure"
-        if all(part.account.boundary == HOST for part in ranks):
-            note = "device activity was not recorded"
-        return _unmeasured(entry, phase, note)
-    best = max(usable, key=lambda part: (share_of(window_shares(entry, part.paths))[0], -part.rank))
-    shares = window_shares(entry, best.paths)
+        return _unmeasured(entry, phase, ranks)
+    best = max(usable, key=lambda part: (share_of(part.shares[entry.id])[0], -part.rank))
+    shares = best.shares[entry.id]
     value, low, high = share_of(shares)
     verdict = _decide(low, high, thresholds)
     note = ""
@@ -85,7 +82,7 @@ def _measurable(
             unit="ns per step",
             kind="measurement",
             rank=best.rank,
-            windows=len(best.indices),
+            windows=best.windows,
         ),
         gain_upper_bound_ns=mean_ns,
         intervention=entry.intervention,
@@ -93,15 +90,15 @@ def _measurable(
         disproof=entry.disproof,
         undo=entry.undo,
         discriminating_check=entry.discriminating_check,
-        evidence=_evidence(entry, best),
+        evidence=best.evidence[entry.id],
     )
 
 
-def _answers(entry: Entry, part: PhaseOfRank, captured: frozenset[str]) -> bool:
+def _answers(entry: Entry, part: RankEvidence) -> bool:
     """Whether this rank's capture holds what the hypothesis needs (device work always)."""
-    if part.account.boundary == HOST or not part.indices:
+    if part.boundary == HOST or not part.windows:
         return False
-    return all(need == "device" or need in captured for need in entry.needs)
+    return all(need == "device" or need in part.captured for need in entry.needs)
 
 
 def _decide(low: float, high: float, thresholds: Mapping[str, float]) -> Verdict:
@@ -112,24 +109,27 @@ def _decide(low: float, high: float, thresholds: Mapping[str, float]) -> Verdict
     return "inconclusive"
 
 
-def _evidence(entry: Entry, part: PhaseOfRank) -> list[Evidence]:
+def _evidence(entry: Entry, account: RankAccount, indices: Sequence[int]) -> list[Evidence]:
     """The longest segments behind the quantity: rows of segments.csv."""
-    rows: list[tuple[int, int, int, int, int]] = []
-    for index in part.indices:
-        path = part.account.paths[index]
+    rows: list[tuple[int, int, int, int]] = []
+    for index in indices:
+        path = account.paths[index]
         members = np.flatnonzero(member_mask(entry, path))
         length = (path.end_ns - path.start_ns)[members]
-        for at in members[np.argsort(-length, kind="stable")[:EVIDENCE_ROWS]].tolist():
-            rows.append((int(path.start_ns[at] - path.end_ns[at]), int(path.start_ns[at]), index, at, 0))
+        longest = members[np.argsort(-length, kind="stable")[:EVIDENCE_ROWS]]
+        rows += [
+            (int(path.start_ns[at] - path.end_ns[at]), int(path.start_ns[at]), index, at)
+            for at in longest.tolist()
+        ]
     return [
         Evidence(
             file="segments.csv",
-            window=part.account.windows[index].index,
-            start_ns=int(part.account.paths[index].start_ns[at]),
-            end_ns=int(part.account.paths[index].end_ns[at]),
-            event=_event_name(part.account, part.account.paths[index], at),
+            window=account.windows[index].index,
+            start_ns=int(account.paths[index].start_ns[at]),
+            end_ns=int(account.paths[index].end_ns[at]),
+            event=_event_name(account, account.paths[index], at),
         )
-        for _, _, index, at, _ in sorted(rows)[:EVIDENCE_ROWS]
+        for _, _, index, at in sorted(rows)[:EVIDENCE_ROWS]
     ]
 
 
@@ -142,9 +142,13 @@ def _event_name(account: RankAccount, path: Path, at: int) -> str:
     return account.trace.process.names[code] if code >= 0 else "(no name)"
 
 
-def _unmeasured(entry: Entry, phase: str, note: str) -> Hypothesis:
+def _unmeasured(entry: Entry, phase: str, ranks: Sequence[RankEvidence]) -> Hypothesis:
+    if all(part.boundary == HOST for part in ranks):
+        why = "device activity was not recorded"
+    else:
+        why = " and ".join(entry.needs) + " records were not captured"
     return _open(
-        Open(entry.id, entry.claim, entry.discriminating_check, f"{note}: {entry.how_to_measure}"), phase
+        Open(entry.id, entry.claim, entry.discriminating_check, f"{why}: {entry.how_to_measure}"), phase
     )
 
 

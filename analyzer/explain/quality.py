@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
-from analyzer.analysis import Quality, Unmeasured
-from analyzer.model import Capture, QualityEntry
+from analyzer.analysis import Quality, Rank, Unmeasured
+from analyzer.model import Capture, DeviceKind, QualityEntry
 from analyzer.reconstruct.rank import RankAccount
 
 PINS = (
@@ -25,12 +27,11 @@ PINS = (
 """What a run pins (mission). The timing boundary is always known: the report names it."""
 
 
-def ledger(capture: Capture, accounts: list[tuple[int, RankAccount]]) -> list[Quality]:
+def ledger(capture: Capture, per_rank: Iterable[QualityEntry]) -> list[Quality]:
     """All entries: what reading cost, then what each rank's reconstruction could not use."""
     entries = [entry for source in capture.sources for entry in source.quality]
     entries += capture.quality
-    for rank, account in accounts:
-        entries += _rank_entries(rank, account)
+    entries += per_rank
     return [
         Quality(
             reason=entry.reason,
@@ -44,7 +45,8 @@ def ledger(capture: Capture, accounts: list[tuple[int, RankAccount]]) -> list[Qu
     ]
 
 
-def _rank_entries(rank: int, account: RankAccount) -> list[QualityEntry]:
+def rank_entries(rank: int, account: RankAccount) -> list[QualityEntry]:
+    """What the reconstruction of one rank could not use, inferred or had to mend."""
     work, clock = account.work, account.clock
     place = f"rank {rank}"
     total = len(work)
@@ -103,7 +105,7 @@ _RECORDS = (
 )  # fmt: skip
 
 
-def unmeasured(capture: Capture, accounts: list[tuple[int, RankAccount]]) -> list[Unmeasured]:
+def unmeasured(capture: Capture, ranks: list[Rank]) -> list[Unmeasured]:
     """Record classes that no input holds, device figures that are null, and what would bring them."""
     held = (
         frozenset().union(*(source.captured for source in capture.sources))
@@ -116,18 +118,17 @@ def unmeasured(capture: Capture, accounts: list[tuple[int, RankAccount]]) -> lis
         for record, what, how in _RECORDS
         if record not in held and not (record == "nvtx" and held & ranges)
     ]
-    silent = [rank for rank, account in accounts if not len(account.work)]
+    silent = [rank.rank for rank in ranks if not rank.device_events]
     if silent:
-        ranks = ", ".join(str(rank) for rank in silent)
+        which = ", ".join(str(rank) for rank in silent)
         result.append(
             Unmeasured(
-                what=f"device activity was not recorded for rank {ranks}: device figures are null",
+                what=f"device activity was not recorded for rank {which}: device figures are null",
                 how_to_measure="record CUDA activity in that process (nsys `--trace=cuda` with "
                 "`--trace-fork-before-exec=true`; torch.profiler with ProfilerActivity.CUDA)",
             )
         )
-    opaque = [rank for rank, account in accounts if np.any(account.work.table.kind == 3)]
-    if opaque:
+    if any(np.any(trace.device.kind == DeviceKind.GRAPH) for trace in capture.traces):
         result.append(
             Unmeasured(
                 what="what ran inside CUDA graphs: replays were recorded as one row each",

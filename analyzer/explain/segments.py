@@ -125,7 +125,7 @@ def join_tables(tables: list[SegmentTable]) -> SegmentTable:
             (table.name, table.names, names, name_columns),
             (table.place, table.places, places, place_columns),
         ):
-            new = np.array([interner.code(text) for text in texts] + [-1], np.int32)
+            new = np.array([interner.code(text) for text in texts] + [-1], np.int64)
             parts.append(new[column])
     return SegmentTable(
         **{

@@ -32,7 +32,7 @@ def member_mask(entry: Entry, path: Path) -> npt.NDArray[np.bool_]:
     members = np.isin(path.category, tuple(entry.categories))
     if entry.id == "synchronization":
         members |= _after_return(path)
-    return members
+    return np.asarray(members, bool)
 
 
 def _after_return(path: Path) -> npt.NDArray[np.bool_]:
@@ -43,7 +43,7 @@ def _after_return(path: Path) -> npt.NDArray[np.bool_]:
     """
     host = (path.side != ON_DEVICE) | (path.category == Category.LAUNCH_LATENCY)
     before_first_device = np.cumsum(~host) == 0  # a run at the window's start follows no return
-    return host & ~before_first_device & np.isin(path.category, _FOLLOWS_RETURN)
+    return np.asarray(host & ~before_first_device & np.isin(path.category, _FOLLOWS_RETURN), bool)
 
 
 def window_shares(entry: Entry, paths: list[Path]) -> WindowShares:

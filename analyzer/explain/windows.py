@@ -16,7 +16,7 @@ from analyzer.reconstruct.windows import Window
 
 
 def path_totals(path: Path) -> dict[str, int]:
-    """ns per category, every category present."""
+    """Time per category in ns, every category present."""
     totals = np.zeros(len(Category), np.int64)
     np.add.at(totals, path.category, path.end_ns - path.start_ns)
     return {CATEGORY_NAMES[category]: int(totals[category]) for category in Category}

@@ -151,7 +151,8 @@ def _copies(found: IntArray, targets: SyncTargets) -> None:
 
 def _stream_before_copy(found: IntArray, rows: IntArray, targets: SyncTargets) -> None:
     """A synchronous staged copy first waits for its stream's earlier work, even where it is too small
-    to wait for its own transfer."""
+    to wait for its own transfer.
+    """
     calls, work = targets.calls, targets.work
     for lane in np.unique(work.lane[rows]):
         here = rows[work.lane[rows] == lane]

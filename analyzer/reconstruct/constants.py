@@ -26,6 +26,8 @@ QUIET_NS = 20_000
 LONG_CALL_NS = 100_000
 MIN_SAMPLE = 8
 """Fewer latencies of one API than this are pooled with the others; fewer gaps give no p95."""
+TINY_SAMPLE = 3
+"""Fewer latencies than this cannot stand against the assumed range."""
 P95_SAMPLE = 20
 
 
@@ -109,10 +111,13 @@ def _latencies(work: Work, calls: Calls, process: ProcessTrace) -> tuple[dict[st
 
 
 def _latency(delay: IntArray) -> Latency:
-    high = quantile(delay, 0.95)
+    """Quantiles of a sample; a small one is held to the assumed range, lest one odd launch explain itself."""
+    low, high = quantile(delay, 0.05), quantile(delay, 0.95)
+    if len(delay) < TINY_SAMPLE:
+        low = min(low, ASSUMED_LAMBDA_NS[0])
     if len(delay) < MIN_SAMPLE:
-        high = max(high, ASSUMED_LAMBDA_NS[1])
-    return Latency(quantile(delay, 0.05), high, len(delay))
+        high = max(low, quantile(delay, 0.5) if len(delay) >= TINY_SAMPLE else 0, ASSUMED_LAMBDA_NS[1])
+    return Latency(low, high, len(delay))
 
 
 def _busy_before(work: Work, rows: IntArray) -> IntArray:

@@ -1,0 +1,192 @@
+"""Everything that one rank contributes to a diagnosis, small enough to travel between processes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from analyzer.analysis import Clock, Constants, Device, DeviceSpan, HostCulprit, Kernel, Rank, SegmentTable
+from analyzer.analysis import Window as WindowResult
+from analyzer.errors import UsageError
+from analyzer.explain.culprits import host_culprits
+from analyzer.explain.hypotheses import RankEvidence, gather
+from analyzer.explain.kernels import kernel_table
+from analyzer.explain.quality import rank_entries
+from analyzer.explain.segments import place_of_thread, segment_table
+from analyzer.explain.windows import phases_of, used_windows, window_results
+from analyzer.model import QualityEntry, Trace
+from analyzer.reconstruct.exposure import busy_time
+from analyzer.reconstruct.rank import RankAccount, RankOptions, reconstruct_rank
+
+
+@dataclass(frozen=True)
+class StepsFound:
+    """How this rank's steps were found."""
+
+    rule: str
+    pattern: str | None
+    confidence: str
+    count: int
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class RankReport:
+    """One rank's part of the diagnosis."""
+
+    rank: Rank
+    steps: StepsFound
+    segments: SegmentTable
+    kernels: list[Kernel]
+    culprits: list[HostCulprit]
+    evidence: dict[str, RankEvidence]  # by phase
+    quality: list[QualityEntry]
+
+
+def report_rank(
+    trace: Trace,
+    rank: int,
+    options: RankOptions,
+    step_index: str | None,
+    thresholds: Mapping[str, float],
+    *,
+    sole_device: bool,
+    shared_gpu_with: list[int],
+) -> RankReport:
+    """Reconstruct and measure one rank."""
+    account = reconstruct_rank(trace, options, sole_device=sole_device)
+    windows = window_results(account)
+    chosen = choose_windows(windows, step_index)
+    result = _rank_result(account, rank, chosen, thresholds, shared_gpu_with)
+    account = _only(account, chosen, windows)
+    evidence = {}
+    for phase in phases_of([result]):
+        used, _, _ = used_windows(result, phase)
+        wanted = {window.index for window in used}
+        indices = [at for at, window in enumerate(account.windows) if window.index in wanted]
+        evidence[phase] = gather(account, rank, indices)
+    steps = account.steps
+    return RankReport(
+        rank=result,
+        steps=StepsFound(steps.rule, steps.pattern, steps.confidence, len(steps), steps.notes),
+        segments=segment_table(account, rank),
+        kernels=kernel_table(account, rank),
+        culprits=host_culprits(account, rank),
+        evidence=evidence,
+        quality=rank_entries(rank, account),
+    )
+
+
+def choose_windows(windows: list[WindowResult], step_index: str | None) -> list[WindowResult]:
+    """All windows, or the one that the user asked for: an index, "median", "slowest" or "p95".
+
+    Raises UsageError for anything else and for an index that is not there.
+    """
+    if step_index is None:
+        return windows
+    full = [window for window in windows if not window.empty]
+    clean = [window for window in full if not window.warmup] or full
+    ordered = sorted(clean, key=lambda window: (window.end_ns - window.start_ns, window.index))
+    quantiles = {"median": 0.5, "slowest": 1.0, "p95": 0.95}
+    if step_index in quantiles:
+        if not ordered:
+            return []
+        return [ordered[int(quantiles[step_index] * (len(ordered) - 1))]]
+    found = [window for window in windows if str(window.index) == step_index]
+    if not found:
+        there = f"0 to {windows[-1].index}" if windows else "none"
+        raise UsageError(
+            "--step-index", step_index, f"windows are {there}", "give one of them, or median, slowest, p95"
+        )
+    return found
+
+
+def _only(account: RankAccount, chosen: list[WindowResult], windows: list[WindowResult]) -> RankAccount:
+    """The account restricted to the chosen windows."""
+    if len(chosen) == len(windows):
+        return account
+    wanted = {window.index for window in chosen}
+    keep = [at for at, window in enumerate(account.windows) if window.index in wanted]
+    return replace(
+        account,
+        windows=tuple(account.windows[at] for at in keep),
+        paths=tuple(account.paths[at] for at in keep),
+    )
+
+
+def _rank_result(
+    account: RankAccount,
+    rank: int,
+    windows: list[WindowResult],
+    thresholds: Mapping[str, float],
+    shared_gpu_with: list[int],
+) -> Rank:
+    trace, work, info = account.trace, account.work, account.trace.device_info
+    unlinked = ~work.linked & ~work.migration
+    prior_ns = int((work.end_ns - work.start_ns)[work.prior].sum())
+    return Rank(
+        rank=rank,
+        host=trace.hostname,
+        pid=trace.process.pid,
+        source=trace.source.path,
+        device=None
+        if info is None
+        else Device(
+            index=info.index,
+            uuid=info.uuid,
+            name=info.name,
+            sm_count=info.sm_count,
+            memory_bytes_per_s=info.memory_bytes_per_s,
+        ),
+        device_span=_span(account),
+        device_events=len(work),
+        linked_events=int(work.linked.sum()),
+        unlinked_events=int(unlinked.sum()),
+        prior_events=int(work.prior.sum()),
+        prior_ns=prior_ns,
+        held_launches=account.held.queue_held,
+        shared_gpu_with=shared_gpu_with,
+        clock=Clock(
+            offset_ns=None,
+            drift_ppb=None,
+            interval_ns=None,
+            uncertainty_ns=None,
+            reference_rank=rank,
+            device_shift_ns=account.clock.shift_ns,
+            device_interval_ns=(account.clock.low_ns, account.clock.high_ns),
+            negative_latency_count=account.clock.negative_latency_count,
+            pair_count=account.clock.pair_count,
+            correction=account.clock.correction,
+        ),
+        constants=_constants(account, thresholds),
+        windows=windows,
+    )
+
+
+def _span(account: RankAccount) -> DeviceSpan | None:
+    work = account.work
+    if not len(work):
+        return None
+    start, end, busy = int(work.start_ns[0]), int(work.end_ns.max()), busy_time(work)
+    return DeviceSpan(start_ns=start, end_ns=end, busy_ns=busy, idle_ns=end - start - busy)
+
+
+def _constants(account: RankAccount, thresholds: Mapping[str, float]) -> Constants:
+    known = account.constants
+    apis = {**known.latency, "any other call": known.pooled}
+    return Constants(
+        launch_lambda_ns={api: (latency.low_ns, latency.high_ns) for api, latency in apis.items()},
+        launch_samples={api: latency.samples for api, latency in apis.items()},
+        stream_tau_ns=known.tau_ns,
+        turnaround_ns=known.turnaround_ns,
+        turnaround_samples=known.turnaround_samples,
+        quiet_ns=known.quiet_ns,
+        burst_gap_ns={
+            place_of_thread(account.trace.process, thread): entry.burst_gap_ns
+            for thread, entry in sorted(account.account.built.items())
+        },
+        queue_depth_limit=account.held.queue_depth,
+        uncertainty_ns=None,
+        assumed=list(known.assumed),
+        thresholds=dict(sorted(thresholds.items())),
+    )

@@ -1,0 +1,370 @@
+"""The one place where the stages meet: files -> Capture -> Analysis."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor
+from dataclasses import dataclass, field, replace
+from importlib.metadata import PackageNotFoundError, version
+from multiprocessing import get_context
+from pathlib import Path
+
+from analyzer.analysis import FORMAT, FORMAT_VERSION, Analysis, Diagnosis, Hypothesis, Input, Steps
+from analyzer.errors import TraceError, UsageError
+from analyzer.explain import quality, thresholds
+from analyzer.explain.hypotheses import verdicts
+from analyzer.explain.rank_report import RankReport, report_rank
+from analyzer.explain.segments import join_tables
+from analyzer.explain.windows import budgets, phases_of
+from analyzer.model import Capture, Trace
+from analyzer.progress import NoProgress, Progress
+from analyzer.readers.assemble import assemble
+from analyzer.readers.registry import expand, read_file
+from analyzer.reconstruct.rank import DEVICE, HOST, RankOptions
+
+_NO_PROGRESS = NoProgress()
+_LOST = re.compile(r"drop|lost|incomplete|overflow", re.IGNORECASE)
+WARNING = 2
+"""Severity from which a profiler's own message is shown and lowers confidence."""
+
+
+def package_version() -> str:
+    """Version of the installed distribution ("0" when run from a bare tree)."""
+    try:
+        return version("tracebound")
+    except PackageNotFoundError:
+        return "0"
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a user can decide about an analysis. Patterns are regular expressions."""
+
+    steps: str | None = None
+    step_index: str | None = None  # a number, "median", "slowest" or "p95"
+    boundary: str = DEVICE  # or "host"
+    dispatch: str | None = None
+    output_ranges: str | None = None
+    thresholds: Mapping[str, float] = field(default_factory=dict)
+    jobs: int = 1
+
+
+def read(
+    paths: Sequence[str | Path] | str | Path,
+    *,
+    rank_regex: str | None = None,
+    ranks: Sequence[int] | None = None,
+    device: int | None = None,
+    jobs: int = 1,
+    progress: Progress = _NO_PROGRESS,
+) -> Capture:
+    """Read files, folders or patterns into one capture.
+
+    Raises TraceError for what cannot be read, UsageError for a rank or device that is not there.
+    """
+    given = [paths] if isinstance(paths, str | Path) else list(paths)
+    files = expand(given)
+    if jobs > 1 and len(files) > 1:
+        with _pool(min(jobs, len(files))) as pool:
+            per_file = list(pool.map(read_file, files))
+    else:
+        per_file = [read_file(path, progress) for path in files]
+    capture = assemble(per_file, rank_regex)
+    return _only_ranks(_only_device(capture, device), ranks)
+
+
+def _pool(workers: int) -> Executor:
+    # Spawned rather than forked: the parent may hold Arrow's threads.
+    return ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
+
+
+def _only_device(capture: Capture, device: int | None) -> Capture:
+    if device is None:
+        return capture
+    present = sorted({t.device_info.index for t in capture.traces if t.device_info is not None})
+    if device not in present:
+        there = ", ".join(str(index) for index in present) or "none"
+        raise UsageError(
+            "--device", str(device), f"this capture holds work of devices {there}", "choose one of these"
+        )
+    return _filtered(
+        capture, [t.device_info is not None and t.device_info.index == device for t in capture.traces]
+    )
+
+
+def _only_ranks(capture: Capture, ranks: Sequence[int] | None) -> Capture:
+    if ranks is None:
+        return capture
+    absent = sorted(set(ranks) - set(capture.ranks))
+    if absent:
+        there = ", ".join(str(rank) for rank in capture.ranks)
+        raise UsageError("--ranks", str(absent[0]), f"this capture holds ranks {there}", "choose among these")
+    return _filtered(capture, [rank in set(ranks) for rank in capture.ranks])
+
+
+def _filtered(capture: Capture, keep: Sequence[bool]) -> Capture:
+    kept = [at for at, wanted in enumerate(keep) if wanted]
+    return replace(
+        capture,
+        traces=tuple(capture.traces[at] for at in kept),
+        ranks=tuple(capture.ranks[at] for at in kept),
+    )
+
+
+def on_one_zero(capture: Capture) -> tuple[Capture, int | None]:
+    """All ranks' instants relative to one epoch: that of the first rank that knows its own.
+
+    Returns the capture and that epoch in ns, None where no rank knows it (then nothing is moved).
+    """
+    known = [trace.epoch_zero_ns for trace in capture.traces if trace.epoch_zero_ns is not None]
+    if not known:
+        return capture, None
+    zero = known[0]
+    moved: dict[tuple[int, int], Trace] = {}
+    traces = []
+    for trace in capture.traces:
+        shift = 0 if trace.epoch_zero_ns is None else trace.epoch_zero_ns - zero
+        if shift:
+            key = (id(trace.process), shift)
+            process = moved[key].process if key in moved else trace.process.shifted(shift)
+            metrics = trace.metrics.shifted(shift) if trace.metrics is not None else None
+            trace = replace(
+                trace,
+                process=process,
+                device=trace.device.shifted(shift),
+                metrics=metrics,
+                epoch_zero_ns=zero,
+            )
+            moved[key] = trace
+        traces.append(trace)
+    return replace(capture, traces=tuple(traces)), zero
+
+
+def analyze(
+    capture: Capture,
+    options: Options | None = None,
+    *,
+    progress: Progress = _NO_PROGRESS,
+    **overrides: object,
+) -> Analysis:
+    """Reconstruct and explain a capture. ``overrides`` are fields of Options by name.
+
+    Raises StepsError or UsageError where an option does not fit the capture.
+    """
+    options = replace(options or Options(), **overrides)  # type: ignore[arg-type]
+    if options.boundary not in (DEVICE, HOST):
+        raise UsageError("--boundary", options.boundary, "is no boundary", "use device or host")
+    limits = thresholds.resolve(options.thresholds)
+    capture, zero = on_one_zero(capture)
+    reports = _report_ranks(capture, options, limits, progress)
+    ranks = [report.rank for report in reports]
+    notes = _notes(capture, reports)
+    diagnosis = Diagnosis(
+        format=FORMAT,
+        format_version=FORMAT_VERSION,
+        tracebound_version=package_version(),
+        time_zero_ns=None if zero is None else str(zero),
+        inputs=_inputs(capture),
+        boundary=_boundary(capture, options),
+        constants=ranks[0].constants,
+        steps=_steps(reports),
+        ranks=ranks,
+        missing_ranks=list(capture.missing_ranks),
+        rank_basis=capture.rank_basis,
+        budget=budgets(ranks),
+        kernels=[kernel for report in reports for kernel in report.kernels],
+        host_culprits=[culprit for report in reports for culprit in report.culprits],
+        hypotheses=_hypotheses(capture, reports, limits),
+        undeclared=quality.undeclared(capture),
+        unmeasured=quality.unmeasured(capture, ranks),
+        quality=quality.ledger(capture, (entry for report in reports for entry in report.quality)),
+        notes=notes,
+    )
+    return Analysis(diagnosis, join_tables([report.segments for report in reports]))
+
+
+def _boundary(capture: Capture, options: Options) -> str:
+    """One report uses one boundary: without any device work only the host's is left."""
+    return options.boundary if any(len(trace.device) for trace in capture.traces) else HOST
+
+
+def _report_ranks(
+    capture: Capture, options: Options, limits: Mapping[str, float], progress: Progress
+) -> list[RankReport]:
+    if not capture.traces:
+        raise TraceError("capture", "", "holds no rank", "check the files and the rank selection")
+    rank_options = RankOptions(
+        options.steps, options.dispatch, options.output_ranges, _boundary(capture, options)
+    )
+    devices_of = [sum(o.process is t.process for o in capture.traces) for t in capture.traces]
+    shared = _shared_gpus(capture)
+    arguments = [
+        (trace, rank, rank_options, options.step_index, dict(limits), devices_of[at] == 1, shared[rank])
+        for at, (trace, rank) in enumerate(zip(capture.traces, capture.ranks, strict=True))
+    ]
+    progress.start("analyzing ranks", len(arguments))
+    if options.jobs > 1 and len(arguments) > 1:
+        with _pool(min(options.jobs, len(arguments))) as pool:
+            return list(pool.map(_report_one, arguments))
+    reports = []
+    for argument in arguments:
+        reports.append(_report_one(argument))
+        progress.advance(1)
+    return reports
+
+
+_Arguments = tuple[Trace, int, RankOptions, str | None, dict[str, float], bool, list[int]]
+
+
+def _report_one(arguments: _Arguments) -> RankReport:
+    trace, rank, options, step_index, limits, sole_device, shared = arguments
+    return report_rank(
+        trace, rank, options, step_index, limits, sole_device=sole_device, shared_gpu_with=shared
+    )
+
+
+def _shared_gpus(capture: Capture) -> dict[int, list[int]]:
+    """Ranks of other processes on the same physical device, where the capture identifies devices."""
+    identity = {
+        rank: trace.device_info.uuid or trace.device_info.physical
+        for trace, rank in zip(capture.traces, capture.ranks, strict=True)
+        if trace.device_info is not None
+    }
+    return {
+        rank: [
+            other
+            for other in capture.ranks
+            if other != rank and identity.get(rank) is not None and identity.get(other) == identity[rank]
+        ]
+        for rank in capture.ranks
+    }
+
+
+def _inputs(capture: Capture) -> list[Input]:
+    result = []
+    for source in capture.sources:
+        ranks = [
+            rank
+            for trace, rank in zip(capture.traces, capture.ranks, strict=True)
+            if trace.source.path == source.path
+        ]
+        result.append(
+            Input(
+                path=source.path,
+                kind=source.kind,
+                profiler_version=source.profiler_version,
+                schema_version=source.schema_version,
+                ranks=ranks,
+                partial=source.partial,
+                captured=sorted(source.captured),
+                settings=dict(sorted(source.settings)),
+                diagnostics=[d.text for d in source.diagnostics if d.severity >= WARNING],
+            )
+        )
+    return result
+
+
+def _steps(reports: list[RankReport]) -> Steps:
+    """How steps were found: the first rank's rule; ranks that differ are named."""
+    first = reports[0].steps
+    windows = [window for report in reports for window in report.rank.windows]
+    others = sorted({report.steps.rule for report in reports} - {first.rule})
+    details = list(first.notes)
+    if others:
+        details.append("other ranks by: " + ", ".join(others))
+    counts = sorted({len(report.rank.windows) for report in reports})
+    if len(counts) > 1:
+        details.append(f"ranks have {counts[0]} to {counts[-1]} windows")
+    return Steps(
+        rule=first.rule,
+        pattern=first.pattern,
+        count=len(reports[0].rank.windows),
+        warmup_count=sum(window.warmup for window in reports[0].rank.windows),
+        confidence=first.confidence,
+        phases=phases_of([report.rank for report in reports]),
+        detail="; ".join(details) if windows else "no window",
+    )
+
+
+def _hypotheses(capture: Capture, reports: list[RankReport], limits: Mapping[str, float]) -> list[Hypothesis]:
+    phases = phases_of([report.rank for report in reports])
+    distorted = _distortion(capture, reports, limits)
+    result = []
+    for phase in phases or ["whole capture"]:
+        parts = [report.evidence[phase] for report in reports if phase in report.evidence]
+        result += verdicts(phase, parts, limits, distorted)
+    return result
+
+
+def _distortion(capture: Capture, reports: list[RankReport], limits: Mapping[str, float]) -> str:
+    """Why absolute verdicts are weakened: lost records, or a profiler that takes much of the path."""
+    reasons = []
+    lost = [
+        d.text
+        for source in capture.sources
+        for d in source.diagnostics
+        if d.severity >= WARNING and _LOST.search(d.text)
+    ]
+    if lost:
+        reasons.append("the profiler reports lost records")
+    if any(source.partial for source in capture.sources):
+        reasons.append("a file is truncated")
+    total = sum(w.end_ns - w.start_ns for r in reports for w in r.rank.windows if not w.warmup)
+    own = sum(w.path_ns["profiler"] for r in reports for w in r.rank.windows if not w.warmup)
+    if total and own > limits["distortion_share"] * total:
+        reasons.append("the profiler's own overhead is on the path")
+    return "; ".join(reasons)
+
+
+def _notes(capture: Capture, reports: list[RankReport]) -> list[str]:
+    """What a reader must know before any figure: each a sentence."""
+    notes = []
+    for source in capture.sources:
+        if source.partial:
+            notes.append(f"{source.path} is incomplete: figures cover what could be salvaged.")
+        notes += [
+            f"The profiler says of {source.path}: {d.text}"
+            for d in source.diagnostics
+            if d.severity >= WARNING
+        ]
+    if capture.missing_ranks:
+        missing = ", ".join(str(rank) for rank in capture.missing_ranks)
+        notes.append(f"No file of rank {missing} was given: nothing is said about what these ranks did.")
+    silent = [str(r.rank.rank) for r in reports if not r.rank.device_events]
+    if silent:
+        notes.append(
+            f"Device activity was not recorded for rank {', '.join(silent)}: "
+            "no device figure and no verdict about what bounds it."
+        )
+    for report in reports:
+        notes += _rank_notes(report)
+    return notes
+
+
+def _rank_notes(report: RankReport) -> list[str]:
+    rank, notes = report.rank, []
+    if rank.shared_gpu_with:
+        others = ", ".join(str(other) for other in rank.shared_gpu_with)
+        notes.append(
+            f"Rank {rank.rank} shares its GPU with rank {others}: idle time in one process is not "
+            "necessarily free time."
+        )
+    clock = rank.clock
+    if clock.correction != "none":
+        how = (
+            f"the device clock was shifted by {clock.device_shift_ns} ns"
+            if clock.correction == "shifted"
+            else "no shift fits all pairs, so intervals were clipped"
+        )
+        notes.append(
+            f"Rank {rank.rank}: {clock.negative_latency_count} of {clock.pair_count} device events start "
+            f"before their own launch by the raw clocks; {how}."
+        )
+    flagged = [window for window in rank.windows if not window.empty]
+    if flagged and all(window.warmup for window in flagged):
+        notes.append(f"Rank {rank.rank}: every window is flagged as warm-up; all of them are used.")
+    if report.steps.rule == "whole":
+        notes.append(f"Rank {rank.rank}: no steps were found; the whole capture is one window.")
+    notes += [f"Rank {rank.rank}: {note}." for note in report.steps.notes]
+    return notes
