@@ -182,7 +182,15 @@ def _kernels(database: Database, strings: Strings, ledger: Ledger) -> Fields | N
     if fields is None:
         return None
     names = [fields.pop(name) for name in ("demangledName", "shortName", "mangledName")]
-    codes = strings.codes(first_known(strings, names), KERNELS)
+    ids = first_known(strings, names)
+    ledger.add(
+        "full-name-missing",
+        int((ids != names[0]).sum()),
+        "These kernels show their short or mangled name, which different kernels may share.",
+        KERNELS,
+        len(ids),
+    )
+    codes = strings.codes(ids, KERNELS)
     nameless = codes < 0
     if nameless.any():
         codes[nameless] = strings.intern("<kernel name not recorded>")

@@ -94,7 +94,7 @@ _ENVIRONMENT = (
     ("SLURM_PROCID", "SLURM_NTASKS", "SLURM_STEP_ID"),
 )
 _KEYS = frozenset(key for keys in _ENVIRONMENT for key in keys if key)
-_ASSIGNMENT = re.compile(r"(?:^|[\0\n;])(" + "|".join(sorted(_KEYS)) + r")=(\d{1,9})(?=$|[\0\n;\r])")
+_ASSIGNMENT = re.compile(f"({'|'.join(sorted(_KEYS))})=([0-9]{{1,9}})")
 
 
 def _environment_rank(database: Database) -> RankHint | None:
@@ -107,8 +107,17 @@ def _environment_rank(database: Database) -> RankHint | None:
     where = name.op("GLOB")("*ENVIRONMENT_VARIABLE*") & is_key
     rows += database.rows("META_DATA_CAPTURE", ("value",), where)
     for (text,) in rows:
-        found.update((key, int(number)) for key, number in _ASSIGNMENT.findall(str(text)))
+        assignments = (_ASSIGNMENT.fullmatch(item) for item in _variables(str(text)))
+        found.update((match[1], int(match[2])) for match in assignments if match)
     for rank, size, needed in _ENVIRONMENT:
         if rank in found and (needed is None or needed in found):
             return RankHint(found[rank], found.get(size))
     return None
+
+
+def _variables(text: str) -> list[str]:
+    """The variables of one row: a single one, or all of them, separated by NUL (nsys 2022) or ``;`` (2025)."""
+    if text.count("=") < 2:
+        return [text]
+    separator = next((sign for sign in "\0\n" if sign in text), ";")
+    return text.split(separator)
