@@ -43,30 +43,35 @@ def _fields(rows: Iterable[Sequence[Any]]) -> Iterator[list[Any]]:
     return ([_field(value) for value in row] for row in rows)
 
 
-def _segment_rows(table: SegmentTable) -> Iterator[tuple[Any, ...]]:
+def _quoted(text: str) -> str:
+    """One field as ``csv`` would write it."""
+    shown = visible(text)
+    return '"' + shown.replace('"', '""') + '"' if set(shown) & set(',"') else shown
+
+
+def _segment_lines(table: SegmentTable) -> Iterator[str]:
+    """Lines of segments.csv. There can be millions, so each distinct text is quoted only once."""
     categories, bindings = list(CATEGORY_NAMES.values()), list(BINDING_NAMES.values())
     # the last entry serves the code -1
-    names = [*(visible(name) for name in table.names), ""]
-    places = [*(visible(place) for place in table.places), ""]
+    names = [*map(_quoted, table.names), ""]
+    places = [*map(_quoted, table.places), ""]
+    flags = ("false", "true")
     for start in range(0, len(table), CHUNK_ROWS):
         part = slice(start, start + CHUNK_ROWS)
-        yield from zip(
-            table.rank[part].tolist(),
-            table.window[part].tolist(),
-            table.start_ns[part].tolist(),
-            table.end_ns[part].tolist(),
-            (categories[code] for code in table.category[part].tolist()),
-            (bindings[code] for code in table.binding[part].tolist()),
-            ("true" if inferred else "false" for inferred in table.inferred[part].tolist()),
-            (names[code] for code in table.name[part].tolist()),
-            (places[code] for code in table.place[part].tolist()),
-            strict=True,
-        )
+        rows = zip(*(getattr(table, name)[part].tolist() for name in frames.SEGMENT_COLUMNS), strict=True)
+        for rank, window, begin, end, category, binding, inferred, name, place in rows:
+            yield (
+                f"{rank},{window},{begin},{end},{categories[category]},{bindings[binding]},"
+                f"{flags[inferred]},{names[name]},{places[place]}\n"
+            )
 
 
 def _segments(path: Path, analysis: Analysis) -> None:
     table = analysis.segment_table
-    _write(path, frames.SEGMENT_COLUMNS, () if table is None else _segment_rows(table))
+    _write(path, frames.SEGMENT_COLUMNS, ())
+    if table is not None:
+        with path.open("a", encoding="utf-8", newline="") as file:
+            file.writelines(_segment_lines(table))
 
 
 def _of(columns: Sequence[str], rows: Callable[[Any], Iterable[Sequence[Any]]]) -> Table:

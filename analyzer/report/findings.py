@@ -80,11 +80,18 @@ def measured_text(measured: Measured | None) -> str:
     """The number with its name and its kind."""
     if measured is None:
         return "-"
-    value = f"{plain(measured.value)} {prose(measured.unit)}".rstrip()
-    if measured.unit == "ns" and measured.value.is_integer():
-        value = f"{ms(int(measured.value))} ms"
     where = f", rank {measured.rank}" if measured.rank is not None else ""
-    return f"{prose(measured.name)}: {value} ({measured.kind}{where}, {count(measured.windows, 'step')})"
+    kind = f"{measured.kind}{where}, {count(measured.windows, 'step')}"
+    return f"{_value(measured)} ({kind}): {prose(measured.name)}"
+
+
+def _value(measured: Measured | None) -> str:
+    if measured is None:
+        return "-"
+    unit, _, rest = measured.unit.partition(" ")
+    if unit == "ns" and measured.value.is_integer():
+        return f"{ms(int(measured.value))} ms {prose(rest)}".rstrip()
+    return f"{plain(measured.value)} {prose(measured.unit)}".rstrip()
 
 
 def gain_text(row: Hypothesis) -> str:
@@ -134,13 +141,14 @@ def hypothesis_table(diagnosis: Diagnosis) -> str:
             "all" if row.rank is None else str(row.rank),
             row.verdict,
             share_text(row),
-            measured_text(row.measured),
+            _value(row.measured),
+            "-" if row.measured is None else row.measured.kind,
             gain_text(row),
         ]
         for row in rows[:ROWS_SHOWN]
     ]
-    header = ["Hypothesis", "Phase", "Rank", "Verdict", "Share of the step", "Measured", "Gain (bound)"]
-    text = table(header, cells, left=(0, 1, 3, 5))
+    header = ["Hypothesis", "Phase", "Rank", "Verdict", "Share of the step", "Value", "Kind", "Gain (bound)"]
+    text = table(header, cells, left=(0, 1, 3, 6))
     left = len(rows) - ROWS_SHOWN
     return f"{text}\n\n{count(left, 'more row')} in `hypotheses.csv`." if left > 0 else text
 
@@ -166,6 +174,7 @@ def hypothesis_notes(diagnosis: Diagnosis) -> list[Finding]:
         unmeasured = row.verdict == "unmeasured"
         lines = [
             ("To measure it" if unmeasured else "Note", prose(row.verdict_note)),
+            ("Quantity", prose(row.measured.name) if row.measured else ""),
             ("Check", prose(row.discriminating_check)),
             ("Change", prose(row.intervention)),
             ("Disproof", prose(row.disproof)),

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 
 from analyzer.analysis import Diagnosis, Input
-from analyzer.report.cautions import FILES_SHOWN, ranks_text
+from analyzer.report.cautions import ranks_text
 from analyzer.report.escape import Style
 from analyzer.report.labels import BOUNDARY_WORDS
 from analyzer.report.numbers import count, ms
 
 PHASES_SHOWN = 6
+FILES_SHOWN = 8
 
 
 def reading(diagnosis: Diagnosis, style: Style) -> list[tuple[str, str]]:
@@ -20,6 +21,7 @@ def reading(diagnosis: Diagnosis, style: Style) -> list[tuple[str, str]]:
         ("Ranks", _ranks(diagnosis, style)),
         ("Device work", _device_work(diagnosis)),
         ("Steps", _steps(diagnosis, style)),
+        ("Not measured", _unmeasured(diagnosis, style)),
         ("Boundary", BOUNDARY_WORDS.get(diagnosis.boundary, style.prose(diagnosis.boundary))),
     ]
 
@@ -43,16 +45,33 @@ def _inputs(diagnosis: Diagnosis, style: Style) -> str:
     texts = []
     for details, sources in list(groups.items())[:FILES_SHOWN]:
         ordered = sorted(sources, key=lambda source: not source.partial)
+        folder = _folder([source.path for source in ordered])
         names = [
-            style.name(source.path) + (" (partial)" if source.partial else "")
+            style.name(source.path.removeprefix(folder)) + (" (partial)" if source.partial else "")
             for source in ordered[:FILES_SHOWN]
         ]
         if len(ordered) > FILES_SHOWN:
             names.append(f"and {len(ordered) - FILES_SHOWN} more")
-        texts.append(f"{count(len(sources), 'file')} ({details}): {', '.join(names)}")
+        place = f" in {style.name(folder)}" if folder else ""
+        texts.append(f"{count(len(sources), 'file')}{place} ({details}): {', '.join(names)}")
     if len(groups) > FILES_SHOWN:
         texts.append(f"and {len(groups) - FILES_SHOWN} more kinds and versions")
     return "; ".join(texts)
+
+
+def _folder(paths: list[str]) -> str:
+    """The folder that several files share, with its slash; empty for one file."""
+    if len(paths) < 2:
+        return ""
+    folders = {path[: path.rfind("/") + 1] for path in paths}
+    return folders.pop() if len(folders) == 1 else ""
+
+
+def _unmeasured(diagnosis: Diagnosis, style: Style) -> str:
+    questions = diagnosis.unmeasured
+    shown = "; ".join(style.prose(row.what) for row in questions[:PHASES_SHOWN])
+    more = f"; and {len(questions) - PHASES_SHOWN} more" if len(questions) > PHASES_SHOWN else ""
+    return f"{shown}{more} (how to: see the appendix)" if questions else "none of the questions asked here"
 
 
 def _ranks(diagnosis: Diagnosis, style: Style) -> str:

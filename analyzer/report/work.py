@@ -62,7 +62,7 @@ def host_table(diagnosis: Diagnosis) -> str:
         [
             row.category,
             cell(row.phase, 30),
-            cell(row.thread, 30),
+            cell(row.thread, 48),
             _doing(row),
             ms(row.path_ns),
             f"{row.segments:,}",
@@ -143,7 +143,7 @@ def constants_table(diagnosis: Diagnosis) -> str:
         ["quiet time before a hand-over", f"{values.quiet_ns:,} ns", "setting", ""],
     ]
     rows += [
-        [f"submission burst gap, thread {cell(thread, 40)}", f"{gap:,} ns", "derived here", ""]
+        [f"submission burst gap, thread {cell(thread, 48)}", f"{gap:,} ns", "derived here", ""]
         for thread, gap in list(values.burst_gap_ns.items())[:TOP]
     ]
     if values.queue_depth_limit is not None:

@@ -47,19 +47,7 @@ def test_golden(name: str, request: pytest.FixtureRequest) -> None:
 
 
 def several_ranks() -> Diagnosis:
-    ranks = [
-        rank(
-            number,
-            shared_gpu_with=[1 - number] if number < 2 else [],
-            clock=msgspec.structs.replace(
-                builder.CLOCK,
-                negative_latency_count=224 if number == 1 else 0,
-                correction="shifted" if number == 1 else "none",
-                device_shift_ns=24_031 if number == 1 else 0,
-            ),
-        )
-        for number in range(8)
-    ]
+    ranks = [rank(number) for number in range(8)]
     source = diagnosis().inputs[0]
     return diagnosis(
         inputs=[
@@ -78,7 +66,12 @@ def several_ranks() -> Diagnosis:
         ],
         kernels=[builder.kernel(rank=7), builder.kernel("only on rank 0")],
         host_culprits=[],
-        notes=["Ranks are not aligned: no global path."],
+        notes=[
+            "rank5.sqlite is incomplete: figures cover what could be salvaged.",
+            "No file of rank 8, 9 was given: nothing is said about what these ranks did.",
+            "Rank 1: 224 of 812 device events start before their own launch by the raw clocks; the device"
+            " clock was shifted by 24031 ns.",
+        ],
     )
 
 
@@ -183,24 +176,38 @@ def test_a_capture_without_device_work_has_null_figures_not_zeros() -> None:
             kernels=[],
         )
     )
-    assert "No device work was recorded for rank 0" in text
     assert "Not captured: no device work was recorded." in text
     assert "None: no device work was recorded." in text
     assert "**Device work**: none recorded" in text
 
 
 def test_warmup_only_and_stepless_captures_say_so_at_the_top() -> None:
-    steps = msgspec.structs.replace(diagnosis().steps, rule="none", pattern=None)
-    text = render(diagnosis(steps=steps, ranks=[rank(windows=[window(0, warmup=True)])]))
+    steps = msgspec.structs.replace(diagnosis().steps, rule="whole", pattern=None, confidence="none")
+    text = render(diagnosis(steps=steps, budget=[budget(note="Every step is flagged as warm-up.")]))
     top = text[: text.index("## What was read")]
-    assert "Every step of phase `decode` looks like warm-up" in top
-    assert "No steps were found" in top
+    assert "Phase `decode`: Every step is flagged as warm-up." in top
+    assert "The whole capture is one window" in top
 
 
-def test_a_clean_capture_says_that_nothing_lowers_confidence() -> None:
+def test_notes_that_differ_in_numbers_only_are_shown_a_few_times() -> None:
+    text = render(diagnosis(notes=[f"Rank {rank}: clock shifted by {rank} ns." for rank in range(512)]))
+    assert "Rank 2: clock shifted" in text
+    assert "Rank 3: clock shifted" not in text
+    assert "509 more notes like the last one in the JSON (notes)." in text
+
+
+def test_messages_of_the_profiler_come_last() -> None:
+    source = msgspec.structs.replace(diagnosis().inputs[0], diagnostics=["Events were lost."])
+    text = render(
+        diagnosis(inputs=[source], notes=["The profiler says: Events were lost.", "A clock is off."])
+    )
+    assert text.index("A clock is off.") < text.index("Events were lost.")
+
+
+def test_a_clean_capture_says_so() -> None:
     clean = msgspec.structs.replace(builder.CONSTANTS, assumed=[])
     text = render(diagnosis(ranks=[rank(constants=clean)], quality=[], unmeasured=[], undeclared=[]))
-    assert "Nothing in this capture lowers confidence" in text
+    assert "Nothing damaged or contradictory was found" in text
     assert "None: everything in the capture could be used." in text
 
 
