@@ -51,6 +51,11 @@ class ArgsDecoder(Generic[T]):
 
 def int_column(values: list[Number], default: int) -> IntArray:
     """(n,) int64 of numbers or numeric strings; what is not there or does not fit is ``default``."""
+    absent = values.count(None)
+    if absent == len(values):
+        return np.full(len(values), default, dtype=np.int64)
+    if absent:
+        values = [default if value is None else value for value in values]
     array = np.array(values)
     if array.dtype == np.int64:
         return array
@@ -70,10 +75,13 @@ def rounded_column(values: list[Number]) -> CodeArray:
 
 def triple_column(values: list[list[Number] | str | None]) -> CodeArray:
     """(n, 3) int32 of grids or blocks, -1 for what is not there."""
+    try:
+        array = np.array(values)
+    except ValueError:  # lists of different lengths
+        array = np.empty(0)
+    if array.dtype == np.int64 and array.shape == (len(values), 3) and bool((array <= INT32_MAX).all()):
+        return array.astype(np.int32)
     flat: list[Number] = []
     for value in values:
-        if isinstance(value, list) and len(value) == 3:
-            flat.extend(value)
-        else:
-            flat.extend((-1, -1, -1))
+        flat.extend(value if isinstance(value, list) and len(value) == 3 else (-1, -1, -1))
     return int32_column(flat).reshape(-1, 3)

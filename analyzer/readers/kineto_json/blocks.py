@@ -14,19 +14,20 @@ from dataclasses import dataclass, field
 import msgspec
 
 from analyzer.readers.kineto_json.events import EVENTS, ONE_EVENT, Event
-from analyzer.readers.kineto_json.repair import BAREWORD_VALUE, repair_event
+from analyzer.readers.kineto_json.repair import BAREWORD_VALUE, is_cut_off, repair_event
 from analyzer.readers.kineto_json.source import ByteStream
 from analyzer.readers.kineto_json.toplevel import BYTE_ORDER_MARK, Member, scan_members, skip_space
 
-BLOCK_BYTES = 8 << 20
+BLOCK_BYTES = 4 << 20
 _SMALL_BYTES = 4096  # below this a failing block is taken apart event by event
 _WINDOW_BYTES = 1 << 16  # how far ahead the end of a single event is looked for at first
 _HEADER_LIMIT_BYTES = 64 << 20
+_TAIL_BYTES = 8 << 20  # how much may follow the events where their end has to be proven
 _PLACES = 20  # line numbers kept per kind of repair
 
 _EVENT_START = re.compile(rb'\{\s*"(?:ph|name|cat|pid|tid|ts|dur|id|args|bp|s)"\s*:')
 _FIRST_KEY = re.compile(rb'\{\s*"[^"]*"')
-_EVENT_END = re.compile(rb"\}(?=\s*(?:,\s*\{|,?\s*\]|,?\s*\Z))")
+_EVENT_END = re.compile(rb"\}(?=\s*(?:,|\]|\Z))")
 _BETWEEN = re.compile(rb"[\s,]*")
 _ELEMENT_END = re.compile(rb"[{\]]")
 _BYTE = re.compile(r"\(byte (\d+)\)")
@@ -76,6 +77,7 @@ class EventBlocks:
         self._line = 1
         self._eof = False
         self._barewords = False
+        self._doubtful = False  # the last event was bad, so its end is a guess
         self.members: list[Member] = []
         self.head = b""
         self.base_first = False  # the time base precedes the events, as since 2025-03
@@ -161,7 +163,7 @@ class EventBlocks:
             head = self._buffer[self._position : self._position + 1]
             if head == b"{":
                 return True
-            if head == b"]":
+            if head == b"]" and self._is_end():
                 self._finish()
                 return False
             if not head and self._eof:
@@ -169,9 +171,17 @@ class EventBlocks:
                     self._cut_off("the list of events is not closed")
                 return False
             if head:
-                self.skipped.add(self._line)
+                if not self._doubtful:
+                    self.skipped.add(self._line)
                 after = _ELEMENT_END.search(self._buffer, self._position + 1)
                 self._advance(after.start() if after else len(self._buffer))
+
+    def _is_end(self) -> bool:
+        """Whether a ``]`` ends the list: after a bad event it may be a part of that event."""
+        if not self._doubtful:
+            return True
+        self._fill(_TAIL_BYTES)
+        return self._closes(self._position)
 
     def _finish(self) -> None:
         """Read what follows the list of events."""
@@ -230,6 +240,7 @@ class EventBlocks:
             return None
 
     def _block(self, events: list[Event], text: bytes, end: int) -> Block:
+        self._doubtful = False
         block = Block(events, text, self.count)
         self.count += len(events)
         self._advance(end)
@@ -243,7 +254,8 @@ class EventBlocks:
             block = self._good_event()
             if block is not None:
                 return block, True
-            end = self._bad_end()
+            cut_off = self._eof and is_cut_off(self._buffer[self._position :])
+            end = None if cut_off else self._bad_end()
             if end is not None:
                 return self._bad_event(end), False
             if self._eof or size > _HEADER_LIMIT_BYTES:
@@ -268,24 +280,36 @@ class EventBlocks:
         return None
 
     def _bad_end(self) -> int | None:
-        """The first place after which something that looks like the next event, or the end, begins."""
+        """Where the bad event at the position ends: before what begins like it, else like any event.
+
+        At the end of the text, before a ``]`` after which the outermost level is complete.
+        """
         start = self._position
         first_key = _FIRST_KEY.match(self._buffer, start)
-        like_this = b"".join(first_key.group().split()) if first_key else None
+        like_this = b"".join(first_key.group().split()) if first_key else b""
+        other: int | None = None
         for match in _EVENT_END.finditer(self._buffer, start):
             following = _BETWEEN.match(self._buffer, match.end())
             after = following.end() if following else match.end()
             key = _FIRST_KEY.match(self._buffer, after)
             if key is not None and b"".join(key.group().split()) == like_this:
                 return match.end()
-            if self._buffer[after : after + 1] == b"]" and self._closes(after + 1):
+            if other is None and _EVENT_START.match(self._buffer, after):
+                other = match.end()
+        if other is not None or not self._eof:
+            return other
+        for match in _EVENT_END.finditer(self._buffer, start):
+            bracket = _BETWEEN.match(self._buffer, match.end())
+            if bracket and self._closes(bracket.end()):
                 return match.end()
         return None
 
-    def _closes(self, after: int) -> bool:
-        """Whether a ``]`` before ``after`` can be the end of the list of events."""
-        rest = self._buffer[skip_space(self._buffer, after) :][:1]
-        return rest in (b"}", b",") if self.is_object else rest == b""
+    def _closes(self, bracket: int) -> bool:
+        """Whether a ``]`` stands at ``bracket`` after which the outermost level is complete."""
+        if self._buffer[bracket : bracket + 1] != b"]":
+            return False
+        end = scan_members(self._buffer, bracket + 1).end if self.is_object else bracket + 1
+        return end >= 0 and skip_space(self._buffer, end) == len(self._buffer)
 
     def _bad_event(self, end: int) -> Block | None:
         """Repair the event that ends at ``end``, or step over it; both are counted."""
@@ -294,6 +318,7 @@ class EventBlocks:
         if fixed is None:
             self.skipped.add(line)
             self._advance(end)
+            self._doubtful = True
             return None
         if fixed.change == "characters":
             self.characters.add(line)

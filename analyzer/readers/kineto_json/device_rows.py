@@ -40,12 +40,28 @@ _MEMORY_KINDS = {
 }
 
 
+# device, inDevice, pid, context, inContext, stream, tid: all that can tell where a row ran
+_Place = tuple[Number, Number, Number, Number, Number, Number, Number]
+
+
+def _lane(place: _Place) -> tuple[int, int, int]:
+    """(device, context, stream), -1 for what is not recorded. Stream ids may use all 64 bits."""
+    device, in_device, pid, context, in_context, stream, tid = place
+    first_device = device if device is not None else in_device
+    return (
+        wide_int(pid if first_device is None else first_device),
+        wide_int(in_context if context is None else context),
+        wide_int(tid if stream is None else stream),
+    )
+
+
 class DeviceRows:
     """Device rows in file order. ``has_nodes``: some row says which graph node it is (or that it is none)."""
 
     def __init__(self) -> None:
         self.table = Growing()
         self.has_nodes = False
+        self._lane_of: dict[_Place, int] = {}
 
     def __len__(self) -> int:
         return len(self.table)
@@ -62,13 +78,20 @@ class DeviceRows:
     ) -> None:
         """Append the device rows of one block; ``kind``, ``name`` and ``position`` are (n,)."""
         args = _ARGS.decode([event.args for event in picked.events])
-        keys = [_lane(event, a) for event, a in zip(picked.events, args, strict=True)]
+        places = [
+            (a.device, a.in_device, event.pid, a.context, a.in_context, a.stream, event.tid)
+            for event, a in zip(picked.events, args, strict=True)
+        ]
+        lane_of = self._lane_of
+        for place in dict.fromkeys(places):  # in file order: lane numbers must not depend on hashes
+            if place not in lane_of:
+                lane_of[place] = lanes[_lane(place)]
         self.has_nodes |= any(a.node is not None for a in args)
         self.table.append(
             start_ns=picked.start_ns,
             end_ns=picked.end_ns,
             kind=kind,
-            lane=lanes.codes(keys),
+            lane=np.array([lane_of[place] for place in places], dtype=np.int32),
             name=name,
             correlation=np.maximum(int_column([a.correlation for a in args], 0), 0),
             graph_exec=_ids([a.graph for a in args]),
@@ -97,17 +120,6 @@ def _ids(values: list[Number]) -> IntArray:
     """Graph and node ids: 0 says "not from a graph"."""
     column = int_column(values, _NO_ID)
     return np.where(column > 0, column, _NO_ID)
-
-
-def _lane(event: Event, args: DeviceArgs) -> tuple[int, int, int]:
-    """(device, context, stream), -1 for what is not recorded. Stream ids may use all 64 bits."""
-    device = args.device if args.device is not None else args.in_device
-    context = args.context if args.context is not None else args.in_context
-    return (
-        wide_int(event.pid if device is None else device),
-        wide_int(context),
-        wide_int(event.tid if args.stream is None else args.stream),
-    )
 
 
 def wide_int(value: Number) -> int:

@@ -33,7 +33,7 @@ class Picker:
         events = [block.events[i] for i in index.tolist()]
         start = proven_ns([event.ts for event in events])
         duration = proven_ns([event.dur for event in events])
-        if start is None or duration is None or any(event.ph != "X" for event in events):
+        if start is None or duration is None or {event.ph for event in events} != {"X"}:
             index, start, duration = self._from_text(block, index)
             events = [block.events[i] for i in index.tolist()]
         if not events:

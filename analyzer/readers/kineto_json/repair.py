@@ -19,6 +19,8 @@ _BAD_ESCAPE = re.compile(r'\\(\\|["/bfnrt]|u[0-9a-fA-F]{4})|\\')
 _SURROGATE = re.compile(
     r"(\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})|\\u[dD][89a-fA-F][0-9a-fA-F]{2}"
 )
+# Half a pair makes msgspec say "truncated", wherever it stands.
+_LONE_SURROGATE = re.compile(_SURROGATE.pattern.encode())
 _BAREWORD = re.compile(r'("(?:[^"\\]|\\.)*")|(-?\b(?:inf|nan|Infinity|NaN)\b)', re.DOTALL)
 _NAME_START = re.compile(r'"name"\s*:\s*"')
 _NAME_END = re.compile(r'"(?=\s*,\s*"(?:ph|cat|pid|tid|ts|dur|args|id|bp|s)"\s*:|\s*\}\s*\Z)')
@@ -55,6 +57,15 @@ def repair_event(raw: bytes) -> Repaired | None:
         if candidate is not None and (event := _decode(candidate)) is not None:
             return Repaired(event, candidate.encode("utf-8", "replace"), change)
     return None
+
+
+def is_cut_off(text: bytes) -> bool:
+    """Whether a text that begins with an event is well formed as far as it goes, but ends inside it."""
+    try:
+        ONE_EVENT.decode(_LONE_SURROGATE.sub(rb"\1", text))
+    except msgspec.DecodeError as error:
+        return "truncated" in str(error)
+    return False
 
 
 def _without_control(match: re.Match[str]) -> str:

@@ -24,10 +24,15 @@ class Member:
 
 @dataclass(frozen=True)
 class Scan:
-    """The members found in a piece of the outermost object, and whether its ``}`` was seen."""
+    """The members found in a piece of the outermost object; ``end``: after its ``}``, -1 if not seen."""
 
     members: tuple[Member, ...]
-    closed: bool
+    end: int = -1
+
+    @property
+    def closed(self) -> bool:
+        """Whether the object was seen to its end."""
+        return self.end >= 0
 
 
 def skip_space(text: bytes, start: int) -> int:
@@ -56,7 +61,7 @@ def scan_members(text: bytes, start: int, stop_key: str | None = None) -> Scan:
                 key = last_string[1:-1].decode("utf-8", "replace")
                 value_start = skip_space(text, position + 1)
                 if key == stop_key and text[value_start : value_start + 1] == b"[":
-                    return Scan((*members, Member(key, b"", value_start)), closed=False)
+                    return Scan((*members, Member(key, b"", value_start)))
         elif first in b"{[":
             depth += 1
         elif depth == 1 and (first == b"," or first == b"}"):
@@ -64,12 +69,12 @@ def scan_members(text: bytes, start: int, stop_key: str | None = None) -> Scan:
                 members.append(Member(key, text[value_start:position].strip(), value_start))
                 key = None
             if first == b"}":
-                return Scan(tuple(members), closed=True)
+                return Scan(tuple(members), position + 1)
         elif first != b",":
             depth -= 1
     if key is not None:
         members.append(Member(key, b"", value_start))
-    return Scan(tuple(members), closed=False)
+    return Scan(tuple(members))
 
 
 def _tokens(text: bytes, start: int) -> Iterator[tuple[int, bytes]]:
