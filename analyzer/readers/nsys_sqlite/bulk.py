@@ -143,7 +143,7 @@ class Database:
     def texts(self, table: str, name: str) -> Texts:
         """A TEXT column as codes; bytes that are no UTF-8 are replaced."""
         chunks = []
-        for batch in self._batches(table, [_as_bytes(name)]):
+        for batch in self._batches(table, [_as_bytes(name)], counted=False):
             chunks.append(pc.dictionary_encode(batch.columns[0]))
         if not chunks:
             return Texts(np.empty(0, np.int32), ())
@@ -167,18 +167,19 @@ class Database:
         """(n,) float64; NULL becomes infinity (9e999 in SQLite's own notation)."""
         column = sa.func.ifnull(sa.cast(sa.column(name), sa.REAL), sa.literal_column("9e999")).label(name)
         parts = [np.empty(0, np.float64)]
-        for batch in self._batches(table, [column]):
+        for batch in self._batches(table, [column], counted=False):
             parts.append(batch.columns[0].to_numpy(zero_copy_only=False).astype(np.float64, copy=False))
         return np.concatenate(parts)
 
-    def _batches(self, table: str, columns: list[Any]) -> Iterator[pa.RecordBatch]:
+    def _batches(self, table: str, columns: list[Any], counted: bool = True) -> Iterator[pa.RecordBatch]:
+        """Record batches; rows that are read a second time, for another column, are not ``counted`` again."""
         try:
             with self._arrow.cursor() as cursor:
                 cursor.adbc_statement.set_options(**{"adbc.sqlite.query.batch_rows": str(BATCH_ROWS)})
                 cursor.execute(select_sql(table, columns))
                 for batch in cursor.fetch_record_batch():
                     yield batch
-                    self._progress.advance(batch.num_rows)
+                    self._progress.advance(batch.num_rows if counted else 0)
         except (adbc_driver_manager.Error, OSError) as error:
             if "Type mismatch" in str(error):
                 raise self._bad_cell(table, [column.name for column in columns]) from error

@@ -9,12 +9,14 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import numpy as np
 import sqlalchemy as sa
 
 from analyzer.model import Diagnostic
 from analyzer.readers.nsys_sqlite.bulk import Database
 from analyzer.readers.nsys_sqlite.host import NVTX, NVTX_THREAD_NAME, nvtx_definitions
 from analyzer.readers.nsys_sqlite.identifiers import pid_of
+from analyzer.readers.nsys_sqlite.strings import Strings
 from analyzer.redact import redact
 
 EXPORT_TABLES = ("META_DATA_EXPORT", "EXPORT_META_DATA")
@@ -37,7 +39,7 @@ _EXPORT_SETTINGS = (
     "EXPORT_PARAM_LAZY",
     "EXPORT_PARAM_TIMES_TO_EXPORT",
 )
-_PLAIN_VALUE = re.compile(r"[\w.:,;-]{0,60}")
+_PLAIN_VALUE = re.compile(r"[\w.:,;/-]{0,60}")
 _HOSTNAME = re.compile(r"[A-Za-z0-9._-]{1,253}")
 
 
@@ -71,7 +73,11 @@ def settings(database: Database, exported: dict[str, str]) -> tuple[tuple[str, s
 def diagnostics(database: Database) -> tuple[Diagnostic, ...]:
     """The profiler's own messages, each text once, credentials removed."""
     rows = database.rows("DIAGNOSTIC_EVENT", ("severity", "text"))
-    texts = {(int(severity or 1), redact(str(text))): None for severity, text in rows if text is not None}
+    texts = {
+        (severity if isinstance(severity, int) else 1, redact(str(text))): None
+        for severity, text in rows
+        if text is not None
+    }
     return tuple(Diagnostic(severity, text) for severity, text in texts)
 
 
@@ -116,16 +122,16 @@ def pid_texts(processes: list[int]) -> dict[int, str]:
     }
 
 
-def thread_names(database: Database) -> dict[int, str]:
+def thread_names(database: Database, strings: Strings) -> dict[int, str]:
     """Names by globalTid: what the program said through NVTX, else what nsys found."""
     names: dict[int, str] = {}
     rows = [row for row in database.rows("ThreadNames", ("globalTid", "nameId")) if None not in row]
-    texts = dict(database.rows("StringIds", ("id", "value"), sa.column("id").in_({row[1] for row in rows})))
-    names.update((thread, str(texts[name])) for thread, name in rows if texts.get(name))
+    texts = strings.texts(np.array([row[1] for row in rows], np.int64))
+    names.update((row[0], text) for row, text in zip(rows, texts, strict=True) if text)
     table = database.table(NVTX)
     if table:
         names.update(
-            (thread, text) for thread, _, text in nvtx_definitions(database, table, NVTX_THREAD_NAME)
+            (thread, text) for thread, _, text in nvtx_definitions(database, strings, table, NVTX_THREAD_NAME)
         )
     return names
 

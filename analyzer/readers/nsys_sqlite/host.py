@@ -228,7 +228,7 @@ def _nvtx(database: Database, strings: Strings, ledger: Ledger) -> Fields | None
 
 def _domains(database: Database, table: str, strings: Strings, fields: Fields) -> CodeArray:
     """(n,) name codes of the domains, which are numbered per process; -1 for the default domain."""
-    named = _domain_names(database, table)
+    named = _domain_names(database, strings, table)
     keys, codes = group([global_pid_of(fields["globalTid"]), fields.pop("domainId")])
     lookup = np.full(len(keys), -1, np.int32)
     for position, (process, domain) in enumerate(keys):
@@ -238,24 +238,25 @@ def _domains(database: Database, table: str, strings: Strings, fields: Fields) -
     return lookup[codes]
 
 
-def _domain_names(database: Database, table: str) -> dict[tuple[int, int], str]:
+def _domain_names(database: Database, strings: Strings, table: str) -> dict[tuple[int, int], str]:
     """Names by (globalPid, domain), from the rows that created them."""
     return {
         (int(global_pid_of(np.array([thread], np.int64))[0]), domain): text
-        for thread, domain, text in nvtx_definitions(database, table, NVTX_DOMAIN)
+        for thread, domain, text in nvtx_definitions(database, strings, table, NVTX_DOMAIN)
     }
 
 
-def nvtx_definitions(database: Database, table: str, event_type: int) -> list[tuple[int, int, str]]:
+def nvtx_definitions(
+    database: Database, strings: Strings, table: str, event_type: int
+) -> list[tuple[int, int, str]]:
     """(globalTid, domainId, text) of the NVTX rows that define something, texts in ``text`` or StringIds."""
     if not database.has(table, "eventType", "globalTid"):
         return []
     rows = database.rows(
         table, ("globalTid", "domainId", "text", "textId"), sa.column("eventType") == event_type
     )
-    ids = [row[3] for row in rows if row[2] is None and row[3] is not None]
-    named = dict(database.rows("StringIds", ("id", "value"), sa.column("id").in_(ids))) if ids else {}
-    texts = [(row[0], row[1] or 0, row[2] if row[2] is not None else named.get(row[3])) for row in rows]
+    registered = strings.texts(np.array([-1 if row[3] is None else row[3] for row in rows], np.int64))
+    texts = [(row[0], row[1] or 0, row[2] or name) for row, name in zip(rows, registered, strict=True)]
     return [(thread, domain, text) for thread, domain, text in texts if text and thread is not None]
 
 

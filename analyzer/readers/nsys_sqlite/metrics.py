@@ -93,7 +93,7 @@ def _from_json(database: Database, strings: Strings, ledger: Ledger) -> dict[int
         except (ValueError, TypeError, AttributeError):
             bad += 1
             continue
-        if moment is None or kind is None:
+        if not isinstance(moment, int) or not isinstance(kind, int):
             bad += 1
             continue
         times, metrics, values = samples.setdefault(kind & _GPU_ID, ([], [], []))

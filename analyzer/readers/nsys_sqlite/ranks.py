@@ -11,6 +11,7 @@ import sqlalchemy as sa
 
 from analyzer.readers.nsys_sqlite.bulk import Database
 from analyzer.readers.nsys_sqlite.host import NVTX, NVTX_THREAD_NAME, nvtx_definitions
+from analyzer.readers.nsys_sqlite.strings import Strings
 
 
 class RankHint(NamedTuple):
@@ -49,10 +50,10 @@ class RankHints:
         return (None, None) if environment is None else (environment.rank, environment.world_size)
 
 
-def rank_hints(database: Database, processes: list[int]) -> RankHints:
+def rank_hints(database: Database, strings: Strings, processes: list[int]) -> RankHints:
     """Everything the file says; the environment counts only where one process was captured."""
     environment = _environment_rank(database) if len(processes) == 1 else None
-    return RankHints(_nccl_ranks(database), _mpi_ranks(database), environment)
+    return RankHints(_nccl_ranks(database), _mpi_ranks(database, strings), environment)
 
 
 def _nccl_ranks(database: Database) -> dict[int, list[RankHint]]:
@@ -76,10 +77,10 @@ def _nccl_ranks(database: Database) -> dict[int, list[RankHint]]:
     return hints
 
 
-def _mpi_ranks(database: Database) -> dict[int, int]:
+def _mpi_ranks(database: Database, strings: Strings) -> dict[int, int]:
     """By globalPid, from the thread name that nsys's MPI tracing sets (``MPI Rank 0``)."""
     table = database.table(NVTX)
-    names = nvtx_definitions(database, table, NVTX_THREAD_NAME) if table else []
+    names = nvtx_definitions(database, strings, table, NVTX_THREAD_NAME) if table else []
     matches = ((thread, re.fullmatch(r"MPI Rank (\d+)", text)) for thread, _, text in names)
     return {thread & ~0xFFFFFF: int(match.group(1)) for thread, match in matches if match}
 

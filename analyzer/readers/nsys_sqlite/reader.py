@@ -114,7 +114,7 @@ def _read_content(database: Database, path: Path) -> Content:
     syncs, records = sync.read_sync_rows(database, strings, host_rows, default, ledger)
     counters = metrics.read_metrics(database, strings, ledger)
     streams = read_streams(database)
-    _check_clock(exported, ledger)
+    _check_export(exported, ledger)
     split = DeviceSplit.of(device_rows)
     source = Source(
         path=str(path),
@@ -163,7 +163,13 @@ def _with_process(processes: IntArray, default: int, ledger: Ledger) -> IntArray
     return np.where(missing, np.int64(default), processes)
 
 
-def _check_clock(exported: dict[str, str], ledger: Ledger) -> None:
+def _check_export(exported: dict[str, str], ledger: Ledger) -> None:
+    ledger.add(
+        "partial-export",
+        int(bool(exported.get("EXPORT_PARAM_TIMES_TO_EXPORT"))),
+        "Only a part of the capture was exported (--times): calls and work at its ends lack their partners.",
+        "META_DATA_EXPORT",
+    )
     if _is_shifted(exported):
         ledger.add(
             "shifted-times",

@@ -5,6 +5,7 @@ Detection is by table and column, never by version: names and columns changed in
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,7 +33,7 @@ def looks_like(path: Path) -> bool:
     Decided by content. A database that cannot be opened (locked, damaged) is claimed, so that
     reading it tells the user why.
     """
-    if not _has_magic(path):
+    if _head(path, len(MAGIC)) != MAGIC:
         return False
     try:
         with open_engine(path) as engine:
@@ -47,9 +48,13 @@ def is_nsys_table(name: str) -> bool:
     return name in _NSYS_TABLES or name.startswith(_NSYS_PREFIXES)
 
 
-def _has_magic(path: Path) -> bool:
-    with path.open("rb") as stream:
-        return stream.read(len(MAGIC)) == MAGIC
+def _head(path: Path, size: int) -> bytes:
+    try:
+        with path.open("rb") as stream:
+            return stream.read(size)
+    except OSError as error:
+        why = f"it cannot be opened: {error.strerror}"
+        raise TraceError(str(path), "", why, "check the path and its permissions") from error
 
 
 def read_only_uri(path: Path) -> str:
@@ -59,10 +64,8 @@ def read_only_uri(path: Path) -> str:
     would make SQLite create ``-wal``/``-shm`` files, so it is opened as immutable; that ignores a log, hence
     an unmerged one is refused. Raises ``TraceError`` for what is no complete database.
     """
-    path = path.resolve()
     _refuse_sidecars(path)
-    with path.open("rb") as stream:
-        header = stream.read(20)
+    header = _head(path, 20)
     if not header:
         raise TraceError(str(path), "", "the file is empty (0 bytes)", "export the .nsys-rep report again")
     if header[: len(MAGIC)] != MAGIC:
@@ -70,12 +73,12 @@ def read_only_uri(path: Path) -> str:
             str(path), "byte 0", "this is not a SQLite database", "give the file that `nsys export` wrote"
         )
     immutable = "&immutable=1" if _WAL_VERSION in header[18:20] else ""
-    return f"file:{quote(str(path))}?mode=ro{immutable}"
+    return f"file:{quote(os.fsencode(path.resolve()))}?mode=ro{immutable}"
 
 
 def _refuse_sidecars(path: Path) -> None:
     for suffix, meaning in (("-wal", "changes not yet merged"), ("-journal", "an unfinished change")):
-        sidecar = Path(f"{path}{suffix}")
+        sidecar = Path(f"{path.resolve()}{suffix}")
         if sidecar.exists() and sidecar.stat().st_size > 0:
             raise TraceError(
                 str(path),

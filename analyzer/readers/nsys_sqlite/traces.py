@@ -66,8 +66,8 @@ def make_traces(database: Database, content: Content) -> list[Trace]:
         names=content.strings.table(),
         pids=capture.pid_texts(processes),
         programs=capture.process_names(database),
-        threads=capture.thread_names(database),
-        ranks=rank_hints(database, processes),
+        threads=capture.thread_names(database, content.strings),
+        ranks=rank_hints(database, content.strings, processes),
         hostname=capture.hostname(database),
     )
     return [

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from pathlib import Path
 
 import pytest
 
 from analyzer.model import Trace
+from analyzer.readers.nsys_sqlite import read
 from tests.readers.nsys_sqlite.builder import PID, Export, gpid, gtid, reasons
 
 GPU = {"vmId": 1 << 48, "name": "GPU", "smCount": 132, "memoryBandwidth": 10**12, "maxWarpsPerSm": 64}
@@ -161,6 +163,19 @@ def test_shifted_exports_have_no_wall_clock(tmp_path: Path, name: str, value: st
     assert reasons(trace) == {"shifted-times": 1}
 
 
+def test_an_export_of_a_time_range_says_so(tmp_path: Path) -> None:
+    export = kernel().row("META_DATA_EXPORT", name="EXPORT_PARAM_TIMES_TO_EXPORT", value="1s/2s")
+    assert reasons(one(export, tmp_path)) == {"partial-export": 1}
+
+
+def test_thread_names_beyond_sqlites_limit_of_variables(tmp_path: Path) -> None:
+    export = kernel().nvtx("range", 0, 1, globalTid=gtid(tid=5))
+    for number in range(40_000):
+        export.row("ThreadNames", nameId=export.text(f"thread {number}"), globalTid=gtid(number, tid=5))
+    (thread,) = one(export, tmp_path).process.threads
+    assert thread.name == f"thread {PID}"
+
+
 def test_wall_clock_versions_and_host(tmp_path: Path) -> None:
     export = kernel().row("TARGET_INFO_SESSION_START_TIME", utcEpochNs=1_700_000_000_000_000_000)
     export.row("META_DATA_EXPORT", name="EXPORT_PARAM_TIME_SHIFT", value="0")
@@ -225,8 +240,6 @@ def test_gpu_metrics_of_2022_in_json(tmp_path: Path) -> None:
 
 
 def test_empty_tables_of_an_export_with_all_tables_capture_nothing(tmp_path: Path) -> None:
-    import sqlite3
-
     path = (
         kernel()
         .row("META_DATA_EXPORT", name="EXPORT_PARAM_LAZY", value="false")
@@ -235,7 +248,5 @@ def test_empty_tables_of_an_export_with_all_tables_capture_nothing(tmp_path: Pat
     with sqlite3.connect(path) as connection:
         connection.execute("CREATE TABLE OSRT_API (start, end, eventClass, globalTid, nameId)")
     connection.close()
-    from analyzer.readers.nsys_sqlite import read
-
     (trace,) = read(path)
     assert trace.source.captured == {"kernel"}
