@@ -7,7 +7,7 @@ import numpy as np
 
 from analyzer import strict_json
 from analyzer.analysis import Device, Quality, Steps
-from analyzer.kernel_names import collective_operation, is_collective
+from analyzer.kernel_names import collective_operation, is_collective, metadata_operation
 from analyzer.model import Capture, DeviceKind, QualityEntry, Source, Trace
 
 FORMAT = "tracebound.inspection"
@@ -211,9 +211,10 @@ def _work(rank: int, trace: Trace) -> list[Work]:
         held = totals.setdefault(key, [0, 0])
         held[0] += count
         held[1] += total
-        recorded = trace.collectives[meta].op if meta >= 0 else None
         if kind == "collective":
-            operations[key] = operations.get(key) or recorded or collective_operation(name)
+            recorded = trace.collectives[meta].op if meta >= 0 else None
+            told = metadata_operation(recorded) if recorded else collective_operation(name)
+            operations[key] = operations.get(key) or told
     return [
         Work(
             rank=rank,

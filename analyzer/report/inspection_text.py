@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from analyzer.report.escape import visible
 from analyzer.report.inspection import InspectedInput, InspectedRank, Inspection, Work
+from analyzer.report.labels import RULE_WORDS
 from analyzer.report.numbers import count, int_ranges, ms, share
 from analyzer.report.tables import columns
 
@@ -37,23 +38,31 @@ def _section(title: str, body: str) -> str:
 
 
 def _inputs(inspection: Inspection) -> Iterator[str]:
-    for source in inspection.inputs[:FILES_SHOWN]:
-        yield from _input(source)
-    left = len(inspection.inputs) - FILES_SHOWN
-    if left > 0:
-        yield f"and {count(left, 'more file')}: --format json lists all"
+    """Files that hold the same kinds of records under the same settings are described once."""
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for source in inspection.inputs:
+        groups.setdefault(tuple(_input(source)), []).append(source.path)
+    for lines, paths in groups.items():
+        yield from (_name(path, 200) for path in paths[:FILES_SHOWN])
+        if len(paths) > FILES_SHOWN:
+            yield f"and {count(len(paths) - FILES_SHOWN, 'more file')}: --format json lists all"
+        yield from lines
 
 
 def _input(source: InspectedInput) -> Iterator[str]:
     partial = ", cut off or damaged" if source.partial else ""
     profiler, schema = _name(source.profiler_version), _name(source.schema_version)
-    yield f"{_name(source.path, 200)}: {source.kind}, profiler {profiler}, schema {schema}{partial}"
+    yield f"  {source.kind}, profiler {profiler}, schema {schema}{partial}"
     yield f"  captured: {', '.join(source.captured) or 'nothing'}"
     yield f"  not captured: {', '.join(source.not_captured) or 'nothing missing'}"
-    for name, value in source.settings.items():
-        yield f"  setting {_name(name)}: {_name(value)}"
+    if source.settings:
+        yield "  settings: " + ", ".join(
+            f"{_name(key)}={_name(value)}" for key, value in source.settings.items()
+        )
     for message in source.diagnostics[:TOP]:
         yield f"  the profiler reports: {_name(message, 200)}"
+    if len(source.diagnostics) > TOP:
+        yield f"  and {count(len(source.diagnostics) - TOP, 'more message')}"
 
 
 def _ranks(inspection: Inspection) -> str:
@@ -90,9 +99,12 @@ def _steps(inspection: Inspection) -> str:
     steps = inspection.steps
     if steps is None:
         return f"none: {_name(inspection.steps_missing_because, 400)}"
-    pattern = f" {_name(steps.pattern)}" if steps.pattern is not None else ""
+    if steps.confidence == "none":
+        return "none found: the whole capture is one window"
+    rule = RULE_WORDS.get(steps.rule) or _name(steps.rule)
+    pattern = f" ({_name(steps.pattern)})" if steps.pattern is not None else ""
     lines = [
-        f"{count(steps.count, 'step')} found by {_name(steps.rule)}{pattern}, confidence"
+        f"{count(steps.count, 'step')}, found by {rule}{pattern}, confidence"
         f" {_name(steps.confidence)}, {steps.warmup_count:,} flagged as warm-up",
         f"phases: {', '.join(_name(phase, 40) for phase in steps.phases[:TOP]) or 'none'}",
     ]
@@ -100,21 +112,26 @@ def _steps(inspection: Inspection) -> str:
 
 
 def _work(work: list[Work]) -> str:
+    """One row per name over all ranks."""
     if not work:
         return "none"
+    groups: dict[tuple[str, str, str | None], list[Work]] = {}
+    for row in work:
+        groups.setdefault((row.name, row.kind, row.operation), []).append(row)
+    totals = sorted(groups.items(), key=lambda item: -sum(row.total_ns for row in item[1]))
     rows = [
         [
-            str(row.rank),
-            row.kind if row.operation is None else f"{row.kind} ({visible(row.operation, 24)})",
-            f"{row.calls:,}",
-            ms(row.total_ns),
-            _name(row.name),
+            kind if operation is None else f"{kind} ({visible(operation, 24)})",
+            f"{len(members):,}",
+            f"{sum(row.calls for row in members):,}",
+            ms(sum(row.total_ns for row in members)),
+            _name(name),
         ]
-        for row in work[:TOP]
+        for (name, kind, operation), members in totals[:TOP]
     ]
-    table = columns(["Rank", "Kind", "Calls", "Sum, ms", "Name"], rows, left=(1, 4))
-    left = len(work) - TOP
-    return f"{table}\nand {count(left, 'more row')}: --format json lists all" if left > 0 else table
+    table = columns(["Kind", "Ranks", "Calls", "Sum, ms", "Name"], rows, left=(0, 4))
+    left = len(totals) - TOP
+    return f"{table}\nand {count(left, 'more name')}: --format json lists all" if left > 0 else table
 
 
 def _ledger(inspection: Inspection) -> str:
@@ -126,7 +143,8 @@ def _ledger(inspection: Inspection) -> str:
             f"{row.count:,}",
             "-" if row.share is None else share(row.share, 2),
             visible(row.effect, 120),
+            _name(row.place),
         ]
         for row in inspection.quality
     ]
-    return columns(["Reason", "Count", "Share", "Effect"], rows, left=(0, 3))
+    return columns(["Reason", "Count", "Share", "Effect", "Where"], rows, left=(0, 3, 4))

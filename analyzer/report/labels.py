@@ -47,6 +47,14 @@ BOUNDARY_WORDS = {
     "host": "host range: a step is the range that the host recorded around it",
     "client": "client receipt: a step ends when the client has its output",
 }
+RULE_WORDS = {
+    "regex": "ranges that match the pattern given",
+    "profiler-step": "torch.profiler's step markers",
+    "engine-range": "an engine's own step ranges",
+    "repeated-range": "a range name that repeats",
+    "graph-replays": "replays of a CUDA graph",
+    "kernel-period": "a repeating sequence of kernels",
+}
 VERDICT_ORDER = ("supported", "inconclusive", "contradicted", "unmeasured")
 
 DEVICE_PATH = frozenset(CATEGORY_NAMES[category] for category in DEVICE_CATEGORIES)

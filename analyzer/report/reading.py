@@ -7,7 +7,7 @@ from collections import Counter
 from analyzer.analysis import Diagnosis, Input
 from analyzer.report.cautions import ranks_text
 from analyzer.report.escape import Style
-from analyzer.report.labels import BOUNDARY_WORDS
+from analyzer.report.labels import BOUNDARY_WORDS, RULE_WORDS
 from analyzer.report.numbers import count, ms
 
 PHASES_SHOWN = 6
@@ -110,21 +110,20 @@ def _device_work(diagnosis: Diagnosis) -> str:
 
 def _steps(diagnosis: Diagnosis, style: Style) -> str:
     steps = diagnosis.steps
-    rule = f"found by {style.prose(steps.rule)}"
-    if steps.pattern is not None:
-        rule += f" {style.name(steps.pattern)}"
-    warmup = "none flagged as warm-up"
-    if steps.warmup_count:
-        warmup = f"{steps.warmup_count:,} flagged as warm-up"
+    if steps.confidence == "none":
+        parts = ["none found: the whole capture is one window"]
+    else:
+        rule = RULE_WORDS.get(steps.rule) or style.prose(steps.rule)
+        pattern = f" ({style.name(steps.pattern)})" if steps.pattern is not None else ""
+        parts = [
+            f"{count(steps.count, 'step')}, found by {rule}{pattern}, confidence"
+            f" {style.prose(steps.confidence)}",
+            f"{steps.warmup_count:,} flagged as warm-up" if steps.warmup_count else "no warm-up flagged",
+        ]
     phases = ", ".join(style.name(phase) for phase in steps.phases[:PHASES_SHOWN])
     if len(steps.phases) > PHASES_SHOWN:
         phases += f" and {len(steps.phases) - PHASES_SHOWN} more"
-    word = "phase" if len(steps.phases) == 1 else "phases"
-    parts = [
-        f"{count(steps.count, 'step')} {rule}, confidence {style.prose(steps.confidence)}",
-        warmup,
-        f"{word} {phases or 'none'}",
-    ]
+    parts.append(f"{'phase' if len(steps.phases) == 1 else 'phases'} {phases or 'none'}")
     if steps.detail:
         parts.append(style.prose(steps.detail))
     return "; ".join(parts)

@@ -194,11 +194,11 @@ def test_inspect_shows_what_is_there_and_what_is_not(pipeline: Stub) -> None:
     result = run("inspect", "decode.sqlite")
     assert result.exit_code == 0
     for part in (
-        "decode.sqlite: nsys-sqlite, profiler 2024.5.1, schema -",
+        "decode.sqlite\n  nsys-sqlite, profiler 2024.5.1, schema -",
         "captured: kernel, copy, call",
         "not captured: set, graph, graph-node, sync,",
         "7 (3), 13 (1)",
-        "5 steps found by nvtx ranges named decode|prefill",
+        "5 steps, found by ranges that match the pattern given (decode|prefill)",
         "collective (all_reduce)",
         "Their start cannot be explained by a launch.",
     ):

@@ -270,7 +270,7 @@ def diagnosis(**changes: Any) -> Diagnosis:
         "boundary": "device",
         "constants": CONSTANTS,
         "steps": Steps(
-            rule="nvtx ranges named",
+            rule="regex",
             pattern="decode|prefill",
             count=5,
             warmup_count=1,
