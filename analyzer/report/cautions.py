@@ -90,10 +90,12 @@ def _distortion(diagnosis: Diagnosis) -> Iterator[str]:
 def _unlinked(diagnosis: Diagnosis) -> Iterator[str]:
     events = sum(rank.device_events for rank in diagnosis.ranks)
     unlinked = sum(rank.unlinked_events for rank in diagnosis.ranks)
+    prior = sum(rank.prior_events for rank in diagnosis.ranks)
     if events and unlinked >= UNLINKED_WORTH_SAYING * events:
+        why = f", {prior:,} of them because they were submitted before the capture" if prior else ""
         yield (
             f"{unlinked:,} of {count(events, 'device event')} ({percent(unlinked, events)}) have no launch"
-            " record: why they started when they did is partly unknown."
+            f" record{why}: why they started when they did is partly unknown."
         )
 
 

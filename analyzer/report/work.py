@@ -74,11 +74,12 @@ def host_table(diagnosis: Diagnosis) -> str:
 
 
 def _doing(row: HostCulprit) -> str:
+    """The innermost record, what encloses it, and the sampled frame where that is neither."""
     text = cell(row.name, 60) if row.name else "nothing recorded"
-    outer = [part for part in row.stack if part != row.name]
+    outer = [part for part in row.stack if part != row.name][-1:]
     if outer:
-        text += f" in {cell(outer[-1], 40)}"
-    if row.frame:
+        text += f" in {cell(outer[0], 44)}"
+    if row.frame and row.frame not in (row.name, *outer):
         text += f" at {cell(row.frame, 60)}"
     return text
 

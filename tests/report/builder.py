@@ -130,7 +130,7 @@ def rank(number: int = 0, **changes: Any) -> Rank:
         "device_span": DeviceSpan(start_ns=0, end_ns=50 * MS, busy_ns=20 * MS, idle_ns=30 * MS),
         "device_events": 485,
         "linked_events": 480,
-        "unlinked_events": 3,
+        "unlinked_events": 5,
         "prior_events": 2,
         "prior_ns": 21_000,
         "held_launches": 0,
