@@ -206,7 +206,14 @@ def test_messages_of_the_profiler_come_last() -> None:
 
 def test_a_clean_capture_says_so() -> None:
     clean = msgspec.structs.replace(builder.CONSTANTS, assumed=[])
-    text = render(diagnosis(ranks=[rank(constants=clean)], quality=[], unmeasured=[], undeclared=[]))
+    text = render(
+        diagnosis(
+            ranks=[rank(constants=clean, unlinked_events=0, prior_events=0)],
+            quality=[],
+            unmeasured=[],
+            undeclared=[],
+        )
+    )
     assert "Nothing damaged or contradictory was found" in text
     assert "None: everything in the capture could be used." in text
 
