@@ -30,7 +30,8 @@ from analyzer.readers.kineto_json.events import Number
 
 # Nothing recorded relative to a base can reach this many nanoseconds (31 years): it is epoch time.
 EPOCH_NS = 10**18
-_CALL_VERSION = re.compile(r"_v\d+$")
+# The CUDA version in which an API got its form, as _v7000; cudaStreamGetCaptureInfo_v2 is a name of its own.
+_CALL_VERSION = re.compile(r"_v\d{4,}$")
 
 
 @dataclass(frozen=True)
