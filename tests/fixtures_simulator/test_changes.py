@@ -38,8 +38,6 @@ from fixtures.simulator.program import (
 from fixtures.simulator.run import Run
 from fixtures.simulator.truth import truth_of
 
-LOOP = {"ranks": 3, "steps": 4, "layers": 2}
-
 
 def step_ns(run: Run, rank: int = 0) -> float:
     windows = truth_of(run).ranks[rank][1:]
@@ -125,7 +123,7 @@ def test_the_eager_loop_is_launch_bound_on_its_late_rank_and_the_twin_is_not() -
 
 
 def test_replays_of_every_step_share_one_executable() -> None:
-    run = simulate(decode_loop.captured(**LOOP))
+    run = simulate(decode_loop.captured(ranks=3, steps=4, layers=2))
     assert {work.replay.exec_id for work in run.works if work.replay is not None} == {1}
 
 
@@ -152,7 +150,8 @@ def test_the_shipped_example_is_what_the_simulator_makes(made: Path) -> None:
     shipped = example.files()
     assert sorted(fresh) == sorted(shipped)
     for name, data in shipped.items():
-        assert content(data) == content(fresh[name]), name
+        same = content(data) == content(fresh[name])
+        assert same, f"{name}: run python -m fixtures.make_example"
 
 
 def test_the_shipped_example_stays_small() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Protocol
 
 import pytest
@@ -303,7 +304,7 @@ def test_work_never_starts_before_what_it_waits_for(seed: int, level: Level) -> 
         if not work.overlap_ns:
             assert all(before.end_ns < work.start_ns for before in work.behind)
     for spans in run.spans.values():
-        for left, right in zip(spans, spans[1:], strict=False):
+        for left, right in pairwise(spans):
             assert left.end_ns == right.start_ns < right.end_ns
 
 

@@ -235,10 +235,9 @@ def test_clocks_are_distorted_as_asked() -> None:
 
 
 def test_rows_are_dropped_as_asked(run: Run) -> None:
-    assert events(kineto(run), "cuda_sync") and not events(
-        kineto(run, 0, Recording(sync_rows=False)), "cuda_sync"
-    )
-    assert not events(kineto(run, 0, Recording(range_rows=False)), "cpu_op", "python_function")
+    assert len(events(kineto(run), "cuda_sync")) > 0
+    assert len(events(kineto(run, 0, Recording(sync_rows=False)), "cuda_sync")) == 0
+    assert len(events(kineto(run, 0, Recording(range_rows=False)), "cpu_op", "python_function")) == 0
     lost = kineto(run, 0, Recording(drop_launches=0.5, seed=1))
     left = {event["args"]["correlation"] for event in events(lost, "cuda_runtime")}
     works = run.works_of(0)
@@ -256,7 +255,7 @@ def test_the_same_program_gives_the_same_bytes(tmp_path: Path) -> None:
         recording = random_recording(7, 2)
         paths = write_kineto(run, folder, recording, compress=True) + write_nsys(run, folder, recording)
         contents.append([path.read_bytes() for path in paths])
-    assert contents[0] == contents[1]
+    assert all(one == two for one, two in zip(*contents, strict=True))
     assert gzip.decompress(contents[0][0]).startswith(b'{"schemaVersion":1')
 
 
