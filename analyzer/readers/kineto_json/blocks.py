@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from analyzer.readers.kineto_json.events import EVENTS, ONE_EVENT, Event
-from analyzer.readers.kineto_json.repair import BAREWORD_VALUE, is_cut_off, repair_event
+from analyzer.readers.kineto_json.repair import BAREWORD_VALUE, has_barewords, is_cut_off, repair_event
 from analyzer.readers.kineto_json.source import ByteStream
 from analyzer.readers.kineto_json.toplevel import BYTE_ORDER_MARK, Member, scan_members, skip_space
 
@@ -92,6 +92,19 @@ class EventBlocks:
         self._open()
 
     def __iter__(self) -> Iterator[Block]:
+        """Blocks in order; the small ones around bad events are joined."""
+        pending: list[Block] = []
+        size = 0
+        for block in self._pieces():
+            pending.append(block)
+            size += len(block.text)
+            if size >= self._block_bytes // 2:
+                yield _joined(pending)
+                pending, size = [], 0
+        if pending:
+            yield _joined(pending)
+
+    def _pieces(self) -> Iterator[Block]:
         limit = self._block_bytes
         smallest = min(_SMALL_BYTES, self._block_bytes)
         while self.has_events and self._at_event():
@@ -215,7 +228,7 @@ class EventBlocks:
         try:
             return self._block(EVENTS.decode(text), text, cut)
         except msgspec.DecodeError as error:
-            if not self._barewords and BAREWORD_VALUE.search(text):
+            if not self._barewords and has_barewords(text):
                 self._barewords = True
                 return self._bulk(limit)
             return None if self._barewords else self._before_error(text, str(error))
@@ -227,13 +240,12 @@ class EventBlocks:
             return None
         start, error_byte = self._position, int(match.group(1))
         if text[error_byte - 1 : error_byte] == b"]":  # the list ends here, the rest is not its
-            cut: int | None = start + error_byte - 2
-            text = text[:error_byte]
+            cut, text = start + error_byte - 2, text[:error_byte]
         else:
-            cut = _last_boundary(self._buffer, start, start + error_byte - 1)
-            text = b"[" + self._buffer[start:cut] + b"]"
-        if cut is None:
-            return None
+            boundary = _last_boundary(self._buffer, start, start + error_byte - 1)
+            if boundary is None:
+                return None
+            cut, text = boundary, b"[" + self._buffer[start:boundary] + b"]"
         try:
             return self._block(EVENTS.decode(text), text, cut)
         except msgspec.DecodeError:
@@ -325,6 +337,15 @@ class EventBlocks:
         elif fixed.change == "structure":
             self.repaired.add(line)
         return self._block([fixed.event], b"[" + fixed.text + b"]", end)
+
+
+def _joined(blocks: list[Block]) -> Block:
+    """Consecutive blocks as one."""
+    if len(blocks) == 1:
+        return blocks[0]
+    events = [event for block in blocks for event in block.events]
+    text = b"[" + b",".join(block.text[1:-1] for block in blocks) + b"]"
+    return Block(events, text, blocks[0].first)
 
 
 def _last_boundary(text: bytes, start: int, end: int) -> int | None:

@@ -28,6 +28,7 @@ _RAW_QUOTE = re.compile(r'\\(["\\/bfnrt]|u[0-9a-fA-F]{4})|(["\\])')
 
 # Kineto writes ``inf`` for figures per SM when it does not know the device (as member values only). The
 # quote before the colon must not be escaped, so the text of a string cannot match.
+_MAYBE_BAREWORD = re.compile(rb":\s*-?(?:inf|nan|Infinity|NaN)\s*[,}\]]")
 BAREWORD_VALUE = re.compile(rb'(?<!\\)("\s*:\s*)-?(?:inf|nan|Infinity|NaN)(?=\s*[,}\]])')
 
 
@@ -57,6 +58,11 @@ def repair_event(raw: bytes) -> Repaired | None:
         if candidate is not None and (event := _decode(candidate)) is not None:
             return Repaired(event, candidate.encode("utf-8", "replace"), change)
     return None
+
+
+def has_barewords(text: bytes) -> bool:
+    """Whether a bare word stands where a number should."""
+    return _MAYBE_BAREWORD.search(text) is not None and BAREWORD_VALUE.search(text) is not None
 
 
 def is_cut_off(text: bytes) -> bool:
