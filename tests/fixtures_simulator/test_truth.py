@@ -175,6 +175,23 @@ def test_other_calls_belong_to_the_burst_around_them_and_overhead_to_the_profile
     ]
 
 
+def test_declared_ranges_decide_what_host_time_is() -> None:
+    launches = (Launch("a", duration_ns=1_000, api_ns=4_000), Cpu(20_000))
+    found = truth(
+        *(Step("s"), Push("forward", declared="dispatch"), Cpu(10_000), *launches, Pop()),
+        *(Push("sample", declared="output"), Cpu(30_000), Launch("b", duration_ns=1_000, api_ns=4_000)),
+        *(Pop(), Pop()),
+    )
+    assert [line[2] for line in lines(found.ranks[0][0].path)] == [
+        Category.LAUNCH_DISPATCH,
+        Category.LAUNCH_API,
+        Category.LAUNCH_DISPATCH,
+        Category.HOST_OUTPUT,
+        Category.LAUNCH_LATENCY,
+        Category.KERNEL,
+    ]
+
+
 def test_a_join_goes_through_the_thread_that_did_the_work() -> None:
     main = Thread(
         (
