@@ -79,6 +79,7 @@ class Clock(msgspec.Struct, frozen=True, kw_only=True):
     device_shift_ns: int
     device_interval_ns: tuple[int | None, int | None]
     negative_latency_count: int
+    early_return_count: int
     pair_count: int
     correction: str  # none | shifted | clipped
 

@@ -75,7 +75,9 @@ _RULES: tuple[tuple[re.Pattern[str], CallKind], ...] = tuple(
     )
 )  # fmt: skip
 
-DEVICE_ALLOCATION = re.compile(r"^(?:cuda|hip)Malloc(?!Host|Async|FromPool)|^cuMemAlloc(?!Host|Async)|^cuMemCreate")
+DEVICE_ALLOCATION = re.compile(
+    r"^(?:cuda|hip)Malloc(?!Host|Async|FromPool)|^cuMemAlloc(?!Host|Async)|^cuMemCreate"
+)
 """Calls that allocate device memory from the driver (steady-state steps make none)."""
 
 

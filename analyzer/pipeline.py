@@ -6,10 +6,10 @@ import re
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
-from importlib.metadata import PackageNotFoundError, version
 from multiprocessing import get_context
 from pathlib import Path
 
+from analyzer import __version__
 from analyzer.analysis import FORMAT, FORMAT_VERSION, Analysis, Diagnosis, Hypothesis, Input, Steps
 from analyzer.errors import TraceError, UsageError
 from analyzer.explain import quality, thresholds
@@ -27,14 +27,6 @@ _NO_PROGRESS = NoProgress()
 _LOST = re.compile(r"drop|lost|incomplete|overflow", re.IGNORECASE)
 WARNING = 2
 """Severity from which a profiler's own message is shown and lowers confidence."""
-
-
-def package_version() -> str:
-    """Version of the installed distribution ("0" when run from a bare tree)."""
-    try:
-        return version("tracebound")
-    except PackageNotFoundError:
-        return "0"
 
 
 @dataclass(frozen=True)
@@ -163,7 +155,7 @@ def analyze(
     diagnosis = Diagnosis(
         format=FORMAT,
         format_version=FORMAT_VERSION,
-        tracebound_version=package_version(),
+        tracebound_version=__version__,
         time_zero_ns=None if zero is None else str(zero),
         inputs=_inputs(capture),
         boundary=_boundary(capture, options),
@@ -358,8 +350,9 @@ def _rank_notes(report: RankReport) -> list[str]:
             else "no shift fits all pairs, so intervals were clipped"
         )
         notes.append(
-            f"Rank {rank.rank}: {clock.negative_latency_count} of {clock.pair_count} device events start "
-            f"before their own launch by the raw clocks; {how}."
+            f"Rank {rank.rank}: the raw clocks contradict one another ({clock.negative_latency_count} of "
+            f"{clock.pair_count} device events start before their own launch, {clock.early_return_count} "
+            f"waits return before their work has ended); {how}."
         )
     flagged = [window for window in rank.windows if not window.empty]
     if flagged and all(window.warmup for window in flagged):

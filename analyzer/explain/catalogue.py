@@ -118,7 +118,7 @@ MEASURABLE: tuple[Entry, ...] = (
     ),
     Entry(
         id="kernel-bound",
-        claim="The step's time is device compute: faster kernels make a faster step.",
+        claim="The step's time is device compute: kernels follow one another without the CPU in between.",
         quantity="kernel + graph.unresolved on the path",
         categories=frozenset({Category.KERNEL, Category.GRAPH_UNRESOLVED}),
         could_belong=frozenset({Category.PRIOR_WORK}),

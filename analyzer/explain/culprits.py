@@ -7,9 +7,10 @@ import numpy as np
 from analyzer.analysis import HostCulprit
 from analyzer.categories import CATEGORY_NAMES, Category
 from analyzer.explain.segments import place_of_thread
-from analyzer.model import HostKind, IntArray
+from analyzer.model import HostKind, IntArray, ProcessTrace
 from analyzer.reconstruct.critical_path import ON_HOST, Path
 from analyzer.reconstruct.rank import RankAccount
+from analyzer.reconstruct.step_markers import clean_name
 
 KEEP = 40
 """Culprits kept per phase: the rest is in segments.csv."""
@@ -40,13 +41,17 @@ def _of_phase(account: RankAccount, rank: int, phase: str, paths: list[Path]) ->
     if not len(start):
         return []
     name = np.where(ref >= 0, process.host.name[np.maximum(ref, 0)], -1) if len(process.host) else ref
+    name = _without_suffix(process, name)
     keys = np.column_stack((category, thread, name))
     groups, inverse = np.unique(keys, axis=0, return_inverse=True)
     inverse = inverse.reshape(-1)
     time = np.zeros(len(groups), np.int64)
     np.add.at(time, inverse, end - start)
     counts = np.bincount(inverse, minlength=len(groups))
-    texts = [process.names[code] if code >= 0 else "(nothing recorded)" for code in groups[:, 2].tolist()]
+    texts = [
+        clean_name(process.names[code]) if code >= 0 else "(nothing recorded)"
+        for code in groups[:, 2].tolist()
+    ]
     order = sorted(range(len(groups)), key=lambda at: (-time[at], groups[at, 0], groups[at, 1], texts[at]))
     result = []
     for at in order[:KEEP]:
@@ -68,6 +73,17 @@ def _of_phase(account: RankAccount, rank: int, phase: str, paths: list[Path]) ->
             )
         )
     return result
+
+
+def _without_suffix(process: ProcessTrace, codes: IntArray) -> IntArray:
+    """Name codes with those merged that differ only in what ``emit_nvtx`` appends to every range."""
+    values, inverse = np.unique(codes, return_inverse=True)
+    first: dict[str, int] = {}
+    merged = [
+        first.setdefault(clean_name(process.names[code]), code) if code >= 0 else -1
+        for code in values.tolist()
+    ]
+    return np.array(merged, np.int64)[inverse]
 
 
 def _stack(account: RankAccount, thread: int, start: int, end: int) -> list[tuple[int, str]]:

@@ -155,6 +155,7 @@ def _rank_result(
             device_shift_ns=account.clock.shift_ns,
             device_interval_ns=(account.clock.low_ns, account.clock.high_ns),
             negative_latency_count=account.clock.negative_latency_count,
+            early_return_count=account.clock.early_return_count,
             pair_count=account.clock.pair_count,
             correction=account.clock.correction,
         ),

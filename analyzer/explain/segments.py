@@ -31,7 +31,10 @@ def place_of_thread(process: ProcessTrace, thread: int) -> str:
     if thread < 0:
         return "thread unknown"
     entry = process.threads[thread]
-    return f"thread {entry.tid} ({entry.name})" if entry.name else f"thread {entry.tid}"
+    label = f"thread {entry.tid}"
+    if not entry.name or entry.name == label:
+        return label
+    return entry.name if entry.name.startswith(label) else f"{label} ({entry.name})"
 
 
 def segment_table(account: RankAccount, rank: int) -> SegmentTable:

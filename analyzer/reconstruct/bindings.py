@@ -17,7 +17,6 @@ from analyzer.reconstruct.replays import Replays
 from analyzer.reconstruct.sync_targets import SyncTargets
 from analyzer.reconstruct.work import NO_TIME, BoolArray, Calls, Work, group_indices
 
-
 HOP_SHARE = 20
 HOP_MAX_NS = 50_000
 """An inferred dependency may leave this part of the unexplained time, and at most this long, unexplained."""

@@ -18,6 +18,8 @@ from analyzer.reconstruct.step_markers import PROFILER_STEP, STEP_MARKERS, clean
 from analyzer.reconstruct.work import Calls, Work
 
 MARKER_KINDS = (HostKind.RANGE, HostKind.SPAN, HostKind.OP, HostKind.FRAME)
+NAMED_KINDS = (HostKind.RANGE, HostKind.SPAN, HostKind.OP)
+"""Where known step names may stand: torch before 1.9 recorded annotations as operators."""
 RHYTHM_KINDS = (HostKind.RANGE, HostKind.SPAN)
 MIN_REPEATS = 3
 MIN_ENCLOSED = 0.6
@@ -154,7 +156,7 @@ def _matching(
 
 def _by_profiler_step(process: ProcessTrace, calls: Calls) -> StepRanges | None:
     del calls
-    rows = _matching(process, PROFILER_STEP.match, RHYTHM_KINDS)
+    rows = _matching(process, PROFILER_STEP.match, NAMED_KINDS)
     return _ranges(process, rows, "profiler-step", PROFILER_STEP.pattern, "high") if len(rows) else None
 
 

@@ -157,8 +157,8 @@ def host_windows(steps: StepRanges, process: ProcessTrace) -> list[Window]:
 def name_phases(windows: list[Window], assignment: Assignment | None, work: Work) -> list[str]:
     """Phase of each window: from its name, else from its kernels; windows without work apart.
 
-    Steps whose names tell nothing are grouped by their kernels. One group is called "step"; several
-    are numbered in order of appearance.
+    Steps whose names tell nothing are grouped by their kernels. The group that takes the most time is
+    called "step", so that ranks agree on it; the others are numbered after it.
     """
     groups: list[Counter[int]] = []
     group_of: dict[int, int] = {}
@@ -173,13 +173,19 @@ def name_phases(windows: list[Window], assignment: Assignment | None, work: Work
         else:
             group_of[window.index] = len(groups)
             groups.append(kernels)
+    time: Counter[int] = Counter()
+    for window in windows:
+        if window.index in group_of:
+            time[group_of[window.index]] += window.end_ns - window.start_ns
+    order = sorted(range(len(groups)), key=lambda at: (-time[at], at))
+    leading = order[0] if order else None
     phases = []
     for window in windows:
         if window.phase:
             phases.append(window.phase)
         elif window.index in group_of:
             at = group_of[window.index]
-            phases.append("step" if len(groups) == 1 else f"step kind {at + 1}")
+            phases.append("step" if at == leading else f"step kind {order.index(at) + 1}")
         else:
             phases.append(NO_WORK if window.empty else "step")
     return phases

@@ -143,6 +143,8 @@ class Work:
 
 def group_indices(codes: npt.NDArray[np.generic]) -> dict[int, IntArray]:
     """Positions of each distinct value, ascending."""
+    if not len(codes):
+        return {}
     order = np.argsort(codes, kind="stable")
     values, first = np.unique(codes[order], return_index=True)
     return {int(value): part for value, part in zip(values, np.split(order, first[1:]), strict=True)}

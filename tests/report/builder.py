@@ -75,6 +75,7 @@ CLOCK = Clock(
     device_shift_ns=0,
     device_interval_ns=(-1_200, 3_900),
     negative_latency_count=0,
+    early_return_count=0,
     pair_count=812,
     correction="none",
 )
