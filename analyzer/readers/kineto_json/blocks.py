@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 import msgspec
 
+from analyzer.readers.kineto_json.cuts import EVENT_START, Block, Places, joined, last_boundary
 from analyzer.readers.kineto_json.events import EVENTS, ONE_EVENT, Event
 from analyzer.readers.kineto_json.repair import BAREWORD_VALUE, has_barewords, is_cut_off, repair_event
 from analyzer.readers.kineto_json.source import ByteStream
@@ -23,42 +23,12 @@ _SMALL_BYTES = 4096  # below this a failing block is taken apart event by event
 _WINDOW_BYTES = 1 << 16  # how far ahead the end of a single event is looked for at first
 _HEADER_LIMIT_BYTES = 64 << 20
 _TAIL_BYTES = 8 << 20  # how much may follow the events where their end has to be proven
-_PLACES = 20  # line numbers kept per kind of repair
 
-_EVENT_START = re.compile(rb'\{\s*"(?:ph|name|cat|pid|tid|ts|dur|id|args|bp|s)"\s*:')
 _FIRST_KEY = re.compile(rb'\{\s*"[^"]*"')
 _EVENT_END = re.compile(rb"\}(?=\s*(?:,|\]|\Z))")
 _BETWEEN = re.compile(rb"[\s,]*")
 _ELEMENT_END = re.compile(rb"[{\]]")
 _BYTE = re.compile(r"\(byte (\d+)\)")
-_SPACES = b" \t\r\n"
-
-
-@dataclass(frozen=True)
-class Block:
-    """Consecutive events. ``text`` is a JSON list of exactly these; ``first`` is the index of the first."""
-
-    events: list[Event]
-    text: bytes
-    first: int
-
-
-@dataclass
-class Places:
-    """A count and the line numbers of its first occurrences."""
-
-    count: int = 0
-    lines: list[int] = field(default_factory=list)
-
-    def add(self, line: int) -> None:
-        """Count one more, seen at ``line``."""
-        self.count += 1
-        if len(self.lines) < _PLACES:
-            self.lines.append(line)
-
-    def __str__(self) -> str:
-        more = ", ..." if self.count > len(self.lines) else ""
-        return "line " + ", ".join(map(str, self.lines)) + more
 
 
 class EventBlocks:
@@ -99,10 +69,10 @@ class EventBlocks:
             pending.append(block)
             size += len(block.text)
             if size >= self._block_bytes // 2:
-                yield _joined(pending)
+                yield joined(pending)
                 pending, size = [], 0
         if pending:
-            yield _joined(pending)
+            yield joined(pending)
 
     def _pieces(self) -> Iterator[Block]:
         limit = self._block_bytes
@@ -219,7 +189,7 @@ class EventBlocks:
         """Decode up to ``limit`` bytes at once; None if no cut of them decodes."""
         self._fill(limit)
         start = self._position
-        cut = _last_boundary(self._buffer, start, min(start + limit, len(self._buffer)))
+        cut = last_boundary(self._buffer, start, min(start + limit, len(self._buffer)))
         if cut is None:
             return None
         text = b"[" + self._buffer[start:cut] + b"]"
@@ -242,7 +212,7 @@ class EventBlocks:
         if text[error_byte - 1 : error_byte] == b"]":  # the list ends here, the rest is not its
             cut, text = start + error_byte - 2, text[:error_byte]
         else:
-            boundary = _last_boundary(self._buffer, start, start + error_byte - 1)
+            boundary = last_boundary(self._buffer, start, start + error_byte - 1)
             if boundary is None:
                 return None
             cut, text = boundary, b"[" + self._buffer[start:boundary] + b"]"
@@ -306,7 +276,7 @@ class EventBlocks:
             key = _FIRST_KEY.match(self._buffer, after)
             if key is not None and b"".join(key.group().split()) == like_this:
                 return match.end()
-            if other is None and _EVENT_START.match(self._buffer, after):
+            if other is None and EVENT_START.match(self._buffer, after):
                 other = match.end()
         if other is not None or not self._eof:
             return other
@@ -337,37 +307,3 @@ class EventBlocks:
         elif fixed.change == "structure":
             self.repaired.add(line)
         return self._block([fixed.event], b"[" + fixed.text + b"]", end)
-
-
-def _joined(blocks: list[Block]) -> Block:
-    """Consecutive blocks as one."""
-    if len(blocks) == 1:
-        return blocks[0]
-    events = [event for block in blocks for event in block.events]
-    text = b"[" + b",".join(block.text[1:-1] for block in blocks) + b"]"
-    return Block(events, text, blocks[0].first)
-
-
-def _last_boundary(text: bytes, start: int, end: int) -> int | None:
-    """Where the last event that is followed by another one ends, within ``[start, end)``.
-
-    An object that begins with a key of events is preferred; any other is taken if there is none.
-    """
-    fallback: int | None = None
-    brace = text.rfind(b"{", start, end)
-    while brace > start:
-        comma = _back_over_space(text, brace - 1)
-        if text[comma : comma + 1] == b",":
-            closing = _back_over_space(text, comma - 1)
-            if closing > start and text[closing : closing + 1] == b"}":
-                if _EVENT_START.match(text, brace):
-                    return closing + 1
-                fallback = closing + 1 if fallback is None else fallback
-        brace = text.rfind(b"{", start, brace)
-    return fallback
-
-
-def _back_over_space(text: bytes, position: int) -> int:
-    while position >= 0 and text[position] in _SPACES:
-        position -= 1
-    return position

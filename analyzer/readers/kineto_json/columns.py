@@ -10,9 +10,9 @@ import numpy as np
 from analyzer.model import CodeArray, HostKind, IntArray, SmallArray
 from analyzer.readers.interning import Interner
 from analyzer.readers.kineto_json.args import ArgsDecoder, int_column
-from analyzer.readers.kineto_json.blocks import Block
 from analyzer.readers.kineto_json.categories import Role, Roles
 from analyzer.readers.kineto_json.collectives import Collectives
+from analyzer.readers.kineto_json.cuts import Block
 from analyzer.readers.kineto_json.device_rows import DeviceRows
 from analyzer.readers.kineto_json.events import (
     TIMES,

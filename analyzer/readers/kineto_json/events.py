@@ -16,11 +16,13 @@ Number = int | float | str | None
 NOT_THERE = math.nan
 EMPTY = Raw(b"{}")
 INT64_MAX = 2**63 - 1
+MAX_NS = 2**62 - 1
+"""Largest time that is believed (year 2116): a start and a duration up to here cannot overflow int64."""
 
 # Below 2**43 us (101 days) neighbouring doubles are at most 2**-10 us apart, so that the double nearest to
 # a decimal text is less than half a nanosecond from it.
 _EXACT_BELOW_US = float(2**43)
-_EXACT_INT_US = INT64_MAX // 1000
+_EXACT_INT_US = MAX_NS // 1000
 
 
 class Event(msgspec.Struct, gc=False):
@@ -151,7 +153,7 @@ def text_ns(text: bytes) -> int | None:
             ns = _decimal_ns(text.decode("ascii"))
     except (InvalidOperation, UnicodeDecodeError):
         return None
-    return ns if abs(ns) <= INT64_MAX else None
+    return ns if abs(ns) <= MAX_NS else None
 
 
 def _decimal_ns(text: str) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from analyzer.model import IntArray
-from analyzer.readers.kineto_json.blocks import Block
+from analyzer.readers.kineto_json.cuts import Block
 from analyzer.readers.kineto_json.events import TIMES, Event, proven_ns, text_ns
 
 

@@ -338,11 +338,11 @@ def test_rows_without_epoch_time_in_an_epoch_file_are_left_out(tmp_path: Path) -
 
 def test_unusable_times_are_counted_one_by_one(tmp_path: Path) -> None:
     events = [kernel("negative", 5, -1), kernel("text", "x", 1), kernel("no end", 1, None), kernel("k", 7, 1)]
-    events.append({**kernel("begin", 9, 1), "ph": "B"})
+    events += [{**kernel("begin", 9, 1), "ph": "B"}, kernel("beyond int64", 9, 9 * 10**15)]
     del (missing := kernel("no start", 1, 1))["ts"]
     trace = one(tmp_path, text_of([*events, missing]))
     assert rows(trace.device, "start_ns", "end_ns") == [(5000, 5000), (7000, 8000)]
-    assert reasons(trace) == {"negative-duration": 1, "unusable-event": 4}
+    assert reasons(trace) == {"negative-duration": 1, "unusable-event": 5}
 
 
 def test_user_metadata_stays_out(tmp_path: Path) -> None:
