@@ -93,7 +93,7 @@ def _idle(work: Work, idle: Intervals, profiler: Intervals) -> list[tuple[IntArr
     # An idle stretch cut off by the end of the span has its follower later on: the same rule holds.
     linked = work.linked[row] & ~after_last
     submitted = np.clip(work.launch_ns[row], start, end)
-    dependency = linked & (work.launch_ns[row] <= start)
+    dependency = linked & (work.launch_ns[row] < start)
     by_launch = linked & ~dependency
     parts = [
         (start[after_last], end[after_last], Exposure.IDLE_AFTER_LAST),
