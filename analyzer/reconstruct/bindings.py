@@ -17,6 +17,8 @@ from analyzer.reconstruct.replays import Replays
 from analyzer.reconstruct.sync_targets import SyncTargets
 from analyzer.reconstruct.work import NO_TIME, BoolArray, Calls, Work, group_indices
 
+EVENT_HOP_NS = 5_000
+"""A recorded event explains a start up to this long after its work: 1 to 3 us are usual."""
 HOP_SHARE = 20
 HOP_MAX_NS = 50_000
 """An inferred dependency may leave this part of the unexplained time, and at most this long, unexplained."""
@@ -111,7 +113,10 @@ def _stream_predecessors(work: Work, replays: Replays) -> IntArray:
     """
     stream = np.full(len(work), -1, np.int64)
     for rows in work.lanes.values():
-        stream[rows[1:]] = rows[:-1]
+        # Of earlier work the one that ends last: with overlap that need not be the neighbour.
+        reach = np.maximum.accumulate(work.end_ns[rows])
+        at = np.where(work.end_ns[rows] == reach, np.arange(len(rows)), 0)
+        stream[rows[1:]] = rows[np.maximum.accumulate(at)][:-1]
     in_graph = work.replay >= 0
     stream[in_graph] = -1
     if not len(replays):
@@ -225,7 +230,8 @@ def _infer(
     missing = kind == Binding.MISSING
     gap = work.start_ns - work.end_ns[predecessor]
     wait = work.start_ns - work.launch_ns
-    stretched = (predecessor >= 0) & (gap > turnaround_ns)
+    usual = np.where(kind == Binding.EVENT, max(EVENT_HOP_NS, turnaround_ns), turnaround_ns)
+    stretched = (predecessor >= 0) & (gap > usual)
     late = by_submission & (wait > latency_high_ns)
     by_end = np.argsort(work.end_ns, kind="stable")
     at = np.searchsorted(work.end_ns[by_end], work.start_ns, side="right") - 1
