@@ -197,6 +197,28 @@ class HostCulprit(msgspec.Struct, frozen=True, kw_only=True):
     segments: int
 
 
+class RangeTime(msgspec.Struct, frozen=True, kw_only=True):
+    """Device work by the innermost range in which its launching thread was at the call.
+
+    ``name`` None: launched outside every range. ``total_ns`` is a sum of durations, not wall time.
+    """
+
+    rank: int
+    name: str | None
+    thread: str
+    launches: int
+    device_events: int
+    total_ns: int
+
+
+class SharedDevice(msgspec.Struct, frozen=True, kw_only=True):
+    """A device that several ranks (processes) use: the union of all their work on it."""
+
+    ranks: list[int]
+    span_ns: int
+    busy_ns: int
+
+
 class Share(msgspec.Struct, frozen=True, kw_only=True):
     """A share of the step (0..1) with its interval."""
 
@@ -309,6 +331,8 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     undeclared: list[str]
     unmeasured: list[Unmeasured]
     quality: list[Quality]
+    ranges: list[RangeTime] = []
+    shared_devices: list[SharedDevice] = []
     notes: list[str]
 
 

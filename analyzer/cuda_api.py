@@ -45,6 +45,9 @@ SUBMISSIONS = frozenset(
 )
 """Calls that put work on a stream: the "launch calls" of the attribution contract."""
 
+WAITS = frozenset({CallKind.STREAM_SYNC, CallKind.DEVICE_SYNC, CallKind.EVENT_SYNC})
+"""Calls that wait for the device by their name."""
+
 _SUFFIX = re.compile(r"(?:_v\d{4,})$")
 _PER_THREAD = re.compile(r"_(?:ptsz|ptds)$")
 _PREFIX = re.compile(r"^(?:cuda|cu|hip)(?=[A-Z])")

@@ -9,14 +9,26 @@ from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
 from pathlib import Path
 
+import numpy as np
+
 from analyzer import __version__
-from analyzer.analysis import FORMAT, FORMAT_VERSION, Analysis, Diagnosis, Hypothesis, Input, Steps
+from analyzer.analysis import (
+    FORMAT,
+    FORMAT_VERSION,
+    Analysis,
+    Diagnosis,
+    Hypothesis,
+    Input,
+    SharedDevice,
+    Steps,
+)
 from analyzer.errors import TraceError, UsageError
 from analyzer.explain import quality, thresholds
 from analyzer.explain.hypotheses import verdicts
 from analyzer.explain.rank_report import RankReport, report_rank
 from analyzer.explain.segments import join_tables
 from analyzer.explain.windows import budgets, phases_of
+from analyzer.intervals import measure, union
 from analyzer.model import Capture, Trace
 from analyzer.progress import NoProgress, Progress
 from analyzer.readers.assemble import assemble
@@ -171,6 +183,8 @@ def analyze(
         undeclared=quality.undeclared(capture),
         unmeasured=quality.unmeasured(capture, ranks),
         quality=quality.ledger(capture, (entry for report in reports for entry in report.quality)),
+        ranges=[row for report in reports for row in report.ranges],
+        shared_devices=_shared_devices(capture),
         notes=notes,
     )
     return Analysis(diagnosis, join_tables([report.segments for report in reports]))
@@ -231,6 +245,20 @@ def _shared_gpus(capture: Capture) -> dict[int, list[int]]:
         ]
         for rank in capture.ranks
     }
+
+
+def _shared_devices(capture: Capture) -> list[SharedDevice]:
+    """Devices that several processes of the capture use: their work as one union."""
+    groups = sorted({(rank, *others) for rank, others in _shared_gpus(capture).items() if others})
+    result = []
+    for group in sorted({tuple(sorted(members)) for members in groups}):
+        tables = [t.device for t, rank in zip(capture.traces, capture.ranks, strict=True) if rank in group]
+        start = np.concatenate([table.start_ns for table in tables])
+        end = np.concatenate([table.end_ns for table in tables])
+        busy = measure(union(start, end))
+        span = int(end.max() - start.min())
+        result.append(SharedDevice(ranks=list(group), span_ns=span, busy_ns=busy))
+    return result
 
 
 def _inputs(capture: Capture) -> list[Input]:
@@ -357,6 +385,11 @@ def _rank_notes(report: RankReport) -> list[str]:
     flagged = [window for window in rank.windows if not window.empty]
     if flagged and all(window.warmup for window in flagged):
         notes.append(f"Rank {rank.rank}: every window is flagged as warm-up; all of them are used.")
+    if any(entry.reason == "python-frames-recorded" and entry.count for entry in report.quality):
+        notes.append(
+            f"Rank {rank.rank}: Python frames were recorded, which slows the CPU down: "
+            "host and launch shares are inflated by an unknown amount."
+        )
     if report.steps.rule == "whole":
         notes.append(f"Rank {rank.rank}: no steps were found; the whole capture is one window.")
     notes += [f"Rank {rank.rank}: {note}." for note in report.steps.notes]

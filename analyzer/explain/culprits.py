@@ -6,8 +6,8 @@ import numpy as np
 
 from analyzer.analysis import HostCulprit
 from analyzer.categories import CATEGORY_NAMES, Category
-from analyzer.explain.segments import place_of_thread
-from analyzer.model import HostKind, IntArray, ProcessTrace
+from analyzer.explain.segments import merge_suffixes, place_of_thread
+from analyzer.model import HostKind, IntArray
 from analyzer.reconstruct.critical_path import ON_HOST, Path
 from analyzer.reconstruct.rank import RankAccount
 from analyzer.reconstruct.step_markers import clean_name
@@ -41,7 +41,7 @@ def _of_phase(account: RankAccount, rank: int, phase: str, paths: list[Path]) ->
     if not len(start):
         return []
     name = np.where(ref >= 0, process.host.name[np.maximum(ref, 0)], -1) if len(process.host) else ref
-    name = _without_suffix(process, name)
+    name = merge_suffixes(process, name)
     keys = np.column_stack((category, thread, name))
     groups, inverse = np.unique(keys, axis=0, return_inverse=True)
     inverse = inverse.reshape(-1)
@@ -73,17 +73,6 @@ def _of_phase(account: RankAccount, rank: int, phase: str, paths: list[Path]) ->
             )
         )
     return result
-
-
-def _without_suffix(process: ProcessTrace, codes: IntArray) -> IntArray:
-    """Name codes with those merged that differ only in what ``emit_nvtx`` appends to every range."""
-    values, inverse = np.unique(codes, return_inverse=True)
-    first: dict[str, int] = {}
-    merged = [
-        first.setdefault(clean_name(process.names[code]), code) if code >= 0 else -1
-        for code in values.tolist()
-    ]
-    return np.array(merged, np.int64)[inverse]
 
 
 def _stack(account: RankAccount, thread: int, start: int, end: int) -> list[tuple[int, str]]:

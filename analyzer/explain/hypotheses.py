@@ -9,7 +9,7 @@ import numpy as np
 
 from analyzer.analysis import Evidence, Hypothesis, Measured, Share, Verdict
 from analyzer.explain.catalogue import MEASURABLE, UNMEASURED, Entry, Open
-from analyzer.explain.shares import WindowShares, member_mask, share_of, window_shares
+from analyzer.explain.shares import WindowShares, amounts, share_of, window_shares
 from analyzer.reconstruct.critical_path import Path
 from analyzer.reconstruct.rank import HOST, RankAccount
 
@@ -36,7 +36,7 @@ def gather(account: RankAccount, rank: int, indices: Sequence[int]) -> RankEvide
         boundary=account.boundary,
         captured=account.trace.source.captured,
         windows=len(indices),
-        shares={entry.id: window_shares(entry, paths) for entry in MEASURABLE},
+        shares={entry.id: window_shares(entry, paths, account.work) for entry in MEASURABLE},
         evidence={entry.id: _evidence(entry, account, indices) for entry in MEASURABLE},
     )
 
@@ -114,12 +114,10 @@ def _evidence(entry: Entry, account: RankAccount, indices: Sequence[int]) -> lis
     rows: list[tuple[int, int, int, int]] = []
     for index in indices:
         path = account.paths[index]
-        members = np.flatnonzero(member_mask(entry, path))
-        length = (path.end_ns - path.start_ns)[members]
-        longest = members[np.argsort(-length, kind="stable")[:EVIDENCE_ROWS]]
+        mine = amounts(entry, path, account.work)
+        longest = np.argsort(-mine, kind="stable")[:EVIDENCE_ROWS]
         rows += [
-            (int(path.start_ns[at] - path.end_ns[at]), int(path.start_ns[at]), index, at)
-            for at in longest.tolist()
+            (-int(mine[at]), int(path.start_ns[at]), index, at) for at in longest.tolist() if mine[at] > 0
         ]
     return [
         Evidence(

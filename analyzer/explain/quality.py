@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from analyzer.analysis import Quality, Rank, Unmeasured
-from analyzer.model import Capture, DeviceKind, QualityEntry
+from analyzer.model import Capture, DeviceKind, HostKind, QualityEntry
 from analyzer.reconstruct.rank import RankAccount
 
 PINS = (
@@ -74,6 +74,8 @@ def rank_entries(rank: int, account: RankAccount) -> list[QualityEntry]:
          "device-side waits whose event record is not in the capture: their order is unknown"),
         ("path-loop-cut", account.loops_cut, len(account.paths), "the rest of that window is unattributed"),
         ("crossing-host-records", crossings, None, "host records that do not nest were cut at the outer one's end"),
+        ("python-frames-recorded", int((account.trace.process.host.kind == HostKind.FRAME).sum()), None,
+         "recording Python frames slows the CPU down: host and launch shares are inflated"),
         ("inferred-path-time-ns", inferred, whole, "path time (ns) whose cause is inferred, not recorded"),
         ("held-by-full-launch-queue", account.held.queue_held, None,
          "launches over 100 us that a full launch queue held: waiting for the device, not CPU work"),

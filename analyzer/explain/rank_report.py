@@ -5,13 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from analyzer.analysis import Clock, Constants, Device, DeviceSpan, HostCulprit, Kernel, Rank, SegmentTable
+from analyzer.analysis import (
+    Clock,
+    Constants,
+    Device,
+    DeviceSpan,
+    HostCulprit,
+    Kernel,
+    RangeTime,
+    Rank,
+    SegmentTable,
+)
 from analyzer.analysis import Window as WindowResult
 from analyzer.errors import UsageError
 from analyzer.explain.culprits import host_culprits
 from analyzer.explain.hypotheses import RankEvidence, gather
 from analyzer.explain.kernels import kernel_table
 from analyzer.explain.quality import rank_entries
+from analyzer.explain.ranges import range_times
 from analyzer.explain.segments import place_of_thread, segment_table
 from analyzer.explain.windows import phases_of, used_windows, window_results
 from analyzer.model import QualityEntry, Trace
@@ -41,6 +52,7 @@ class RankReport:
     culprits: list[HostCulprit]
     evidence: dict[str, RankEvidence]  # by phase
     quality: list[QualityEntry]
+    ranges: list[RangeTime]
 
 
 def report_rank(
@@ -74,6 +86,7 @@ def report_rank(
         culprits=host_culprits(account, rank),
         evidence=evidence,
         quality=rank_entries(rank, account),
+        ranges=range_times(account, rank),
     )
 
 

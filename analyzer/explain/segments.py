@@ -10,6 +10,7 @@ from analyzer.analysis import SegmentTable
 from analyzer.model import IntArray, ProcessTrace
 from analyzer.reconstruct.critical_path import ON_DEVICE, Path
 from analyzer.reconstruct.rank import RankAccount
+from analyzer.reconstruct.step_markers import clean_name
 
 
 @dataclass
@@ -35,6 +36,17 @@ def place_of_thread(process: ProcessTrace, thread: int) -> str:
     if not entry.name or entry.name == label:
         return label
     return entry.name if entry.name.startswith(label) else f"{label} ({entry.name})"
+
+
+def merge_suffixes(process: ProcessTrace, codes: IntArray) -> IntArray:
+    """Name codes with those merged that differ only in what ``emit_nvtx`` appends to every range."""
+    values, inverse = np.unique(codes, return_inverse=True)
+    first: dict[str, int] = {}
+    merged = [
+        first.setdefault(clean_name(process.names[code]), code) if code >= 0 else -1
+        for code in values.tolist()
+    ]
+    return np.array(merged, np.int64)[inverse]
 
 
 def segment_table(account: RankAccount, rank: int) -> SegmentTable:

@@ -9,7 +9,10 @@ import numpy.typing as npt
 
 from analyzer.categories import Category
 from analyzer.explain.catalogue import HOST, LAUNCH, Entry
+from analyzer.intervals import Intervals, covered, union
+from analyzer.model import IntArray
 from analyzer.reconstruct.critical_path import ON_DEVICE, Path
+from analyzer.reconstruct.work import Work
 from analyzer.stats import bootstrap_mean_interval
 
 FloatArray = npt.NDArray[np.float64]
@@ -27,35 +30,42 @@ class WindowShares:
     step: FloatArray
 
 
-def member_mask(entry: Entry, path: Path) -> npt.NDArray[np.bool_]:
-    """(n,) bool: the segments that make up the hypothesis's quantity."""
-    members = np.isin(path.category, tuple(entry.categories))
-    if entry.id == "synchronization":
-        members |= _after_return(path)
-    return np.asarray(members, bool)
+def amounts(entry: Entry, path: Path, work: Work) -> IntArray:
+    """(n,) int64: how much of each segment belongs to the hypothesis's quantity, ns."""
+    length = path.end_ns - path.start_ns
+    mine = np.where(np.isin(path.category, tuple(entry.categories)), length, 0)
+    if entry.id != "synchronization":
+        return np.asarray(mine, np.int64)
+    after = covered(_returns_to_work(path, work), path.start_ns, path.end_ns)
+    follows = np.isin(path.category, _FOLLOWS_RETURN)
+    return np.where(follows, np.maximum(mine, after), mine).astype(np.int64)
 
 
-def _after_return(path: Path) -> npt.NDArray[np.bool_]:
-    """Host and launch segments between the return of a device-held call and the next device work.
+def _returns_to_work(path: Path, work: Work) -> Intervals:
+    """From each return of a device-held call on the path to the start of the next device work.
 
-    In time order the path can only go from the device to the host where a call returned that the device
-    had held; the run ends where the path is on the device again.
+    In time order the path goes from the device to the host only where such a call returned; a window
+    that opens with the return itself counts too.
     """
     host = (path.side != ON_DEVICE) | (path.category == Category.LAUNCH_LATENCY)
-    before_first_device = np.cumsum(~host) == 0  # a run at the window's start follows no return
-    return np.asarray(host & ~before_first_device & np.isin(path.category, _FOLLOWS_RETURN), bool)
+    from_device = host & np.concatenate(([False], ~host[:-1])) if len(host) else host
+    returning = path.category == Category.HOST_SYNC_RETURN
+    instants = np.unique(np.concatenate((path.start_ns[from_device], path.end_ns[returning])))
+    following = np.searchsorted(work.start_ns, instants, side="left")
+    has = following < len(work)
+    return union(instants[has], work.start_ns[following[has]])
 
 
-def window_shares(entry: Entry, paths: list[Path]) -> WindowShares:
+def window_shares(entry: Entry, paths: list[Path], work: Work) -> WindowShares:
     """Per window the quantity with its certain and its possible part."""
     value, low, high, step = [], [], [], []
     for path in paths:
         length = path.end_ns - path.start_ns
-        members = member_mask(entry, path)
-        possible = members | np.isin(path.category, tuple(entry.could_belong))
-        value.append(length[members].sum())
-        low.append(length[members & ~path.inferred].sum())
-        high.append(length[possible].sum())
+        mine = amounts(entry, path, work)
+        possible = np.where(np.isin(path.category, tuple(entry.could_belong)), length, mine)
+        value.append(mine.sum())
+        low.append(mine[~path.inferred].sum())
+        high.append(possible.sum())
         step.append(length.sum())
     return WindowShares(*(np.array(column, np.float64) for column in (value, low, high, step)))
 

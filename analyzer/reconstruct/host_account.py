@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analyzer.categories import Category
-from analyzer.cuda_api import SUBMISSIONS
+from analyzer.cuda_api import SUBMISSIONS, WAITS
 from analyzer.intervals import Intervals, subtract, union
 from analyzer.model import HostKind, IntArray, ProcessTrace, SmallArray
 from analyzer.reconstruct.blocking import HeldCalls
@@ -81,6 +81,7 @@ class HostAccount:
     calls: Calls
     held: HeldCalls
     roles: Roles
+    device_recorded: bool = True
     _threads: dict[int, ThreadAccount] = field(default_factory=dict)
     _threadless: Intervals | None = None
 
@@ -173,6 +174,10 @@ class HostAccount:
         returned = np.searchsorted(held_end, start, side="right")
         held_between = np.diff(returned) > 0
         breaks = (gap >= limit) | held_between
+        if not self.device_recorded:
+            # Nothing shows whether a wait was held by the device: by its name it ends a burst.
+            waits = self.calls.start_ns[(self.calls.thread == thread) & np.isin(self.calls.kind, list(WAITS))]
+            breaks |= np.diff(np.searchsorted(waits, start, side="right")) > 0
         opens = np.concatenate(([True], breaks))
         closes = np.concatenate((breaks, [True]))
         return union(start[opens], np.maximum.accumulate(end)[closes]), limit

@@ -93,7 +93,9 @@ def reconstruct_rank(
     transitions = find_transitions(process, calls, constants.quiet_ns)
     steps = find_steps(process, calls, work, options.steps)
     profiler = profiler_intervals(process, np.flatnonzero(process.host.kind == HostKind.OVERHEAD))
-    account = HostAccount(process, calls, held, _roles(process, steps, options))
+    account = HostAccount(
+        process, calls, held, _roles(process, steps, options), device_recorded=len(work) > 0
+    )
     walker = Walker(work, calls, bindings, held, transitions, account, profiler, constants.turnaround_ns)
     boundary = options.boundary if len(work) else HOST
     windows, assignment = _windows(steps, calls, work, process, boundary)

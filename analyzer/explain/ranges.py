@@ -1,0 +1,66 @@
+"""Device work by the host range that launched it (the launching thread's own stack, never by time overlap)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from analyzer.analysis import RangeTime
+from analyzer.explain.segments import merge_suffixes, place_of_thread
+from analyzer.model import HostKind, IntArray
+from analyzer.reconstruct.nesting import innermost
+from analyzer.reconstruct.rank import RankAccount
+from analyzer.reconstruct.step_markers import clean_name
+
+KEEP = 100
+"""Ranges kept per rank, longest first; work outside every range is always kept."""
+
+
+def range_times(account: RankAccount, rank: int) -> list[RangeTime]:
+    """Linked device work by innermost range of the launching thread at the call, longest first.
+
+    Empty where the capture holds no ranges.
+    """
+    work, calls, process = account.work, account.calls, account.trace.process
+    if not np.any(process.host.kind == HostKind.RANGE):
+        return []
+    rows = np.flatnonzero(work.linked)
+    call = work.launch[rows]
+    owner = _range_of_calls(account, np.unique(call))[call]
+    names = merge_suffixes(process, np.where(owner >= 0, process.host.name[np.maximum(owner, 0)], -1))
+    keys = np.column_stack((names, calls.thread[call]))
+    groups, inverse = np.unique(keys, axis=0, return_inverse=True)
+    inverse = inverse.reshape(-1)
+    total_ns = np.zeros(len(groups), np.int64)
+    np.add.at(total_ns, inverse, (work.end_ns - work.start_ns)[rows])
+    events = np.bincount(inverse, minlength=len(groups))
+    launches = np.bincount(np.unique(np.column_stack((inverse, call)), axis=0)[:, 0], minlength=len(groups))
+    table = [
+        RangeTime(
+            rank=rank,
+            name=clean_name(process.names[code]) if code >= 0 else None,
+            thread=place_of_thread(process, thread),
+            launches=int(launches[at]),
+            device_events=int(events[at]),
+            total_ns=int(total_ns[at]),
+        )
+        for at, (code, thread) in enumerate(groups.tolist())
+    ]
+    table.sort(key=lambda row: (-row.total_ns, row.name or "", row.thread))
+    return [row for at, row in enumerate(table) if at < KEEP or row.name is None]
+
+
+def _range_of_calls(account: RankAccount, wanted: IntArray) -> IntArray:
+    """(m,) host row of the innermost range around the start of each wanted call, -1 none."""
+    calls, host = account.calls, account.trace.process.host
+    owner = np.full(len(calls), -1, np.int64)
+    for thread in np.unique(calls.thread[wanted]).tolist():
+        rows = account.account.rows_of(thread)
+        rows = rows[host.kind[rows] == HostKind.RANGE]
+        bounds, inner, _ = innermost(host.start_ns[rows], host.end_ns[rows])
+        if not len(bounds):
+            continue
+        mine = wanted[calls.thread[wanted] == thread]
+        at = np.searchsorted(bounds, calls.start_ns[mine], side="right") - 1
+        found = np.where(at >= 0, inner[np.maximum(at, 0)], -1)
+        owner[mine] = np.where(found >= 0, rows[np.maximum(found, 0)], -1)
+    return owner
