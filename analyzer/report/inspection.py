@@ -119,7 +119,7 @@ def inspect(
     work = [
         row for rank, trace in zip(capture.ranks, capture.traces, strict=True) for row in _work(rank, trace)
     ]
-    work.sort(key=lambda row: (-row.total_ns, row.rank, row.name))
+    work.sort(key=lambda row: (-row.total_ns, row.rank, row.name, row.operation or ""))
     return Inspection(
         format=FORMAT,
         format_version=FORMAT_VERSION,
@@ -189,10 +189,9 @@ def _streams(trace: Trace) -> list[Stream]:
 
 
 def _work(rank: int, trace: Trace) -> list[Work]:
-    """Device work by (name, kind); two codes of one text are one row."""
+    """Device work by (name, kind, operation); two codes of one text are one row."""
     table = trace.device
-    totals: dict[tuple[str, str], list[int]] = {}
-    operations: dict[tuple[str, str], str | None] = {}
+    totals: dict[tuple[str, str, str | None], list[int]] = {}
     keys = np.stack(
         [table.name.astype(np.int64), table.kind.astype(np.int64), table.collective.astype(np.int64)]
     )
@@ -205,26 +204,17 @@ def _work(rank: int, trace: Trace) -> list[Work]:
     ):
         name = trace.process.names[name_code] if name_code >= 0 else ""
         kind = DeviceKind(kind_code).name.lower()
+        operation = None
         if meta >= 0 or (kind == "kernel" and is_collective(name)):
             kind = "collective"
-        key = (name, kind)
-        held = totals.setdefault(key, [0, 0])
+            recorded = trace.collectives[meta].op if meta >= 0 else None
+            operation = metadata_operation(recorded) if recorded else collective_operation(name)
+        held = totals.setdefault((name, kind, operation), [0, 0])
         held[0] += count
         held[1] += total
-        if kind == "collective":
-            recorded = trace.collectives[meta].op if meta >= 0 else None
-            told = metadata_operation(recorded) if recorded else collective_operation(name)
-            operations[key] = operations.get(key) or told
     return [
-        Work(
-            rank=rank,
-            name=name,
-            kind=kind,
-            operation=operations.get((name, kind)),
-            calls=calls_,
-            total_ns=total,
-        )
-        for (name, kind), (calls_, total) in totals.items()
+        Work(rank=rank, name=name, kind=kind, operation=operation, calls=calls_, total_ns=total)
+        for (name, kind, operation), (calls_, total) in totals.items()
     ]
 
 
