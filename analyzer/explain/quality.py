@@ -10,6 +10,8 @@ from analyzer.analysis import Quality, Rank, Unmeasured
 from analyzer.model import Capture, DeviceKind, HostKind, QualityEntry
 from analyzer.reconstruct.rank import RankAccount
 
+UNRESOLVED_WAIT = "unresolved-stream-wait"
+
 PINS = (
     "model",
     "precision",
@@ -70,7 +72,7 @@ def rank_entries(rank: int, account: RankAccount) -> list[QualityEntry]:
         ("corrupt-duration-clipped", int((work.clipped_ns > 0).sum()), total,
          f"durations that overrun their stream were cut at its next start ({int(work.clipped_ns.sum())} ns)"),
         ("predecessor-discarded", account.bindings.discarded, total, "candidates that do not precede their event"),
-        ("stream-wait-unresolved", account.bindings.unresolved_waits, None,
+        (UNRESOLVED_WAIT, account.bindings.unresolved_waits, None,
          "device-side waits whose event record is not in the capture: their order is unknown"),
         ("path-loop-cut", account.loops_cut, len(account.paths), "the rest of that window is unattributed"),
         ("crossing-host-records", crossings, None, "host records that do not nest were cut at the outer one's end"),
@@ -81,7 +83,12 @@ def rank_entries(rank: int, account: RankAccount) -> list[QualityEntry]:
          "launches over 100 us that a full launch queue held: waiting for the device, not CPU work"),
         ("zero-length-device-work", int((work.end_ns <= work.start_ns).sum()), total, "counted, without time"),
     )  # fmt: skip
-    return [QualityEntry(reason, count, of, effect, place) for reason, count, of, effect in rows]
+    counted = {entry.reason for entry in account.trace.source.quality}  # some readers know it already
+    return [
+        QualityEntry(reason, count, of, effect, place)
+        for reason, count, of, effect in rows
+        if not (reason == UNRESOLVED_WAIT and reason in counted)
+    ]
 
 
 def undeclared(capture: Capture) -> list[str]:

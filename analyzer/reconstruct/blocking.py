@@ -28,6 +28,8 @@ LONG_NS = 100_000
 """Allocations and other calls shorter than this are never called held."""
 POLL_GAP_NS = 1_000_000
 """Queries further apart than this are no polling loop."""
+MIN_SLOW = 3
+"""So many slow launches at one depth make a plateau."""
 QUEUE_MIN_DEPTH = 64
 """No launch queue is shallower than this; a "plateau" below it is coincidence."""
 
@@ -195,9 +197,11 @@ def _full_queue(found: IntArray, targets: SyncTargets) -> tuple[int | None, int]
             np.maximum.accumulate(units.start_ns), begin, side="right"
         )
         slow = (finish - begin > LONG_NS) & (outstanding >= QUEUE_MIN_DEPTH)
-        if slow.sum() < 3:
+        if slow.sum() < MIN_SLOW:
             continue
         depth = int(np.max(outstanding[slow]))
+        if (outstanding[slow] >= depth - 1).sum() < MIN_SLOW:
+            continue  # no plateau: slow for other reasons
         full = np.flatnonzero(outstanding >= depth - 1)
         full = full[full > depth]
         oldest = full - (depth + 1)

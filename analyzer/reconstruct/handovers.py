@@ -15,6 +15,7 @@ import numpy as np
 
 from analyzer.categories import Binding
 from analyzer.model import HostKind, IntArray, ProcessTrace
+from analyzer.reconstruct.host_account import OS_WAIT
 from analyzer.reconstruct.work import Calls
 
 LAG_NS = 500_000
@@ -24,7 +25,6 @@ MIN_COVER = 0.5
 WAKE_NS = 100_000
 """A signal at most this long before a wait's end explains it."""
 
-_WAIT = re.compile(r"wait|join|poll|select|futex|read|recv|nanosleep|usleep|mutex_lock")
 _SIGNAL = re.compile(r"signal|broadcast|sem_post|^write|^send|unlock|eventfd_write")
 _NOT_A_HANDOVER = re.compile(r"fwdbwd|forward_backward|ac2g|async", re.IGNORECASE)
 
@@ -111,7 +111,7 @@ def _from_signals(found: dict[int, list[Transition]], process: ProcessTrace, qui
     codes = np.unique(host.name[rows])
     names = {int(code): process.names[code] if code >= 0 else "" for code in codes}
     signals = rows[np.isin(host.name[rows], [c for c, n in names.items() if _SIGNAL.search(n)])]
-    waits = rows[np.isin(host.name[rows], [c for c, n in names.items() if _WAIT.search(n)])]
+    waits = rows[np.isin(host.name[rows], [c for c, n in names.items() if OS_WAIT.search(n)])]
     waits = waits[host.end_ns[waits] - host.start_ns[waits] >= quiet_ns]
     signals = signals[np.argsort(host.start_ns[signals], kind="stable")]
     if not len(signals):

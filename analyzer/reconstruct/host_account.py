@@ -5,6 +5,7 @@ Built per thread on first use: only threads that the path visits cost anything.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -18,6 +19,9 @@ from analyzer.model import HostKind, IntArray, ProcessTrace, SmallArray
 from analyzer.reconstruct.blocking import HeldCalls
 from analyzer.reconstruct.nesting import innermost
 from analyzer.reconstruct.work import BoolArray, Calls
+
+OS_WAIT = re.compile(r"wait|join|poll|select|futex|read|recv|sleep|mutex_lock")
+"""OS runtime calls that block."""
 
 BURST_FLOOR_NS = 50_000
 BURST_CEILING_NS = 1_000_000
@@ -127,6 +131,7 @@ class HostAccount:
             (self._of(mine), Category.HOST_API),
             (output, Category.HOST_OUTPUT),
             (dispatch, Category.LAUNCH_DISPATCH),
+            (self._os_waits(rows), Category.HOST_WAIT),  # blocked, so no dispatch even inside a burst
             (self._of(submits), Category.LAUNCH_API),
             (self._profiler(rows), Category.PROFILER),
         )
@@ -152,6 +157,17 @@ class HostAccount:
     def _declared(self, rows: IntArray, mask: BoolArray) -> Intervals:
         chosen = rows[mask[rows]]
         return union(self.process.host.start_ns[chosen], self.process.host.end_ns[chosen])
+
+    def _os_waits(self, rows: IntArray) -> Intervals:
+        host = self.process.host
+        rows = rows[host.kind[rows] == HostKind.OS]
+        waits = [
+            code
+            for code in np.unique(host.name[rows]).tolist()
+            if code >= 0 and OS_WAIT.search(self.process.names[code])
+        ]
+        rows = rows[np.isin(host.name[rows], waits)]
+        return union(host.start_ns[rows], host.end_ns[rows])
 
     def _profiler(self, rows: IntArray) -> Intervals:
         own = profiler_intervals(self.process, rows)

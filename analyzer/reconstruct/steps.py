@@ -25,6 +25,8 @@ MIN_REPEATS = 3
 MIN_ENCLOSED = 0.6
 """A repeating range counts as a step only if at least this share of the launches lies inside."""
 PERIOD_MATCH = 0.95
+MIN_PERIOD = 8
+"""A shorter rhythm of kernels is a loop inside a step rather than a step."""
 MAX_ANCHORS = 50
 """How many rare kernels are tried as the once-per-step anchor of a period."""
 _COUNTER = re.compile(r"\d+")
@@ -286,7 +288,7 @@ def _by_kernel_period(calls: Calls, work: Work) -> StepRanges | None:
     for value in repeated.tolist():
         positions = np.flatnonzero(code == value)
         period = _dominating(np.diff(positions))
-        if period is None or period < 2:
+        if period is None or period < MIN_PERIOD:
             continue
         if float(np.mean(code[period:] == code[:-period])) >= PERIOD_MATCH:
             firsts = np.arange(0, len(rows), period)  # where a period begins is a convention

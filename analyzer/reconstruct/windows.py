@@ -11,7 +11,7 @@ from analyzer.cuda_api import DEVICE_ALLOCATION, CallKind, base_name
 from analyzer.model import HostKind, IntArray, ProcessTrace
 from analyzer.reconstruct.step_markers import phase_of
 from analyzer.reconstruct.steps import StepRanges
-from analyzer.reconstruct.work import Calls, Work
+from analyzer.reconstruct.work import Calls, Work, group_indices
 from analyzer.stats import robust_z
 
 OUTLIER_Z = 3.5
@@ -21,7 +21,8 @@ OUTLIER_RATIO = 1.25
 MIN_GROUP = 4
 """No outlier is called in a smaller group."""
 SAME_WORK = 0.7
-"""Two steps do the same kind of work when their kernels overlap (multiset Jaccard) at least this much."""
+"""Two steps do the same kind of work when their kernels overlap (weighted Jaccard) at least this much."""
+_NO_ROWS = np.empty(0, np.int64)
 WHOLE = "whole capture"
 NO_WORK = "no device work"
 
@@ -157,17 +158,19 @@ def host_windows(steps: StepRanges, process: ProcessTrace) -> list[Window]:
 def name_phases(windows: list[Window], assignment: Assignment | None, work: Work) -> list[str]:
     """Phase of each window: from its name, else from its kernels; windows without work apart.
 
-    Steps whose names tell nothing are grouped by their kernels. The group that takes the most time is
+    Steps whose names tell nothing are grouped by their kernels: the same kind of work is called what
+    agrees in the number of kernels by name, or in their time. The group that takes the most time is
     called "step", so that ranks agree on it; the others are numbered after it.
     """
-    groups: list[Counter[int]] = []
+    groups: list[tuple[Counter[int], Counter[int]]] = []
     group_of: dict[int, int] = {}
+    rows_of = group_indices(assignment.of_row) if assignment is not None else {}
     for window in windows:
         if window.phase or window.empty or assignment is None:
             continue
-        kernels = Counter(work.table.name[assignment.of_row == window.index].tolist())
+        kernels = _kernels(work, rows_of.get(window.index, _NO_ROWS))
         for at, known in enumerate(groups):
-            if _similar(known, kernels):
+            if any(_similar(a, b) for a, b in zip(known, kernels, strict=True)):
                 group_of[window.index] = at
                 break
         else:
@@ -189,6 +192,15 @@ def name_phases(windows: list[Window], assignment: Assignment | None, work: Work
         else:
             phases.append(NO_WORK if window.empty else "step")
     return phases
+
+
+def _kernels(work: Work, rows: IntArray) -> tuple[Counter[int], Counter[int]]:
+    """Device work of one step by name: how often, and for how long (ns)."""
+    names = work.table.name[rows]
+    count, time = Counter(names.tolist()), Counter[int]()
+    for code, members in group_indices(names).items():
+        time[code] = int((work.end_ns - work.start_ns)[rows[members]].sum())
+    return count, time
 
 
 def _similar(a: Counter[int], b: Counter[int]) -> bool:
