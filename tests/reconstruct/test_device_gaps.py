@@ -182,7 +182,7 @@ def test_a_wait_without_its_record_is_counted() -> None:
         .event_wait(5, 6, "done", stream=20)
         .launch(7, 9, runs=(41, 50), name="b", stream=20)
     )
-    assert quality_of(built)["stream-wait-unresolved"] == 1
+    assert quality_of(built)["unresolved-stream-wait"] == 1
     assert causes_of(built)[2] == (40, 41, "inferred", True)
 
 
