@@ -13,6 +13,8 @@ from analyzer.categories import Category
 LAUNCH = frozenset({Category.LAUNCH_LATENCY, Category.LAUNCH_API, Category.LAUNCH_DISPATCH})
 HOST = frozenset({Category.HOST_FRAMEWORK, Category.HOST_UNTRACED, Category.HOST_API, Category.HOST_WAIT})
 UNKNOWN = frozenset({Category.UNATTRIBUTED})
+INSIDE_GRAPH = UNKNOWN | {Category.GRAPH_UNRESOLVED}
+"""Gaps and copies inside a replay that was recorded as one row are part of that row."""
 
 UNDO = (
     "undo it if latency, output quality, memory capacity or useful throughput gets worse, "
@@ -71,7 +73,7 @@ MEASURABLE: tuple[Entry, ...] = (
         claim="Queued kernels lose time between one another although everything was submitted.",
         quantity="gap.dispatch on the path",
         categories=frozenset({Category.GAP_DISPATCH}),
-        could_belong=UNKNOWN,
+        could_belong=INSIDE_GRAPH,
         needs=("device",),
         intervention="fewer, larger kernels (fusion); graph replay where its turnaround is shorter",
         disproof="with half as many kernels for the same work the gaps on the path stay as long in total",
@@ -83,7 +85,7 @@ MEASURABLE: tuple[Entry, ...] = (
         claim="Submitted work waits for another stream, an event or a cause that was not recorded.",
         quantity="gap.dependency on the path",
         categories=frozenset({Category.GAP_DEPENDENCY}),
-        could_belong=UNKNOWN,
+        could_belong=INSIDE_GRAPH,
         needs=("device",),
         intervention="remove or move the dependency that the event and stream graph shows at these gaps",
         disproof="without that dependency the same gaps remain",
@@ -109,7 +111,7 @@ MEASURABLE: tuple[Entry, ...] = (
         claim="Copies and memory sets hold the step up.",
         quantity="copy on the path",
         categories=frozenset({Category.COPY}),
-        could_belong=frozenset({Category.PRIOR_WORK}),
+        could_belong=INSIDE_GRAPH | {Category.PRIOR_WORK},
         needs=("device", "copy"),
         intervention="pinned memory, fewer or smaller transfers, overlap with kernels",
         disproof="with the copies overlapped or removed the step takes as long as before",
@@ -121,8 +123,8 @@ MEASURABLE: tuple[Entry, ...] = (
         claim="The step's time is device compute: kernels follow one another without the CPU in between.",
         quantity="kernel + graph.unresolved on the path",
         categories=frozenset({Category.KERNEL, Category.GRAPH_UNRESOLVED}),
-        could_belong=frozenset({Category.PRIOR_WORK}),
-        needs=("device",),
+        could_belong=UNKNOWN | {Category.PRIOR_WORK},
+        needs=("device", "kernel or graph"),
         intervention="faster kernels: better shapes, fusion, less memory traffic, lower precision",
         disproof="a run with the longest kernels shortened (or skipped) takes as long per step",
         discriminating_check="counters or byte floor decide bandwidth, compute or latency",

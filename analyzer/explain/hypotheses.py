@@ -11,7 +11,7 @@ from analyzer.analysis import Evidence, Hypothesis, Measured, Share, Verdict
 from analyzer.explain.catalogue import MEASURABLE, UNMEASURED, Entry, Open
 from analyzer.explain.shares import WindowShares, amounts, share_of, window_shares
 from analyzer.reconstruct.critical_path import Path
-from analyzer.reconstruct.rank import HOST, RankAccount
+from analyzer.reconstruct.rank import RankAccount
 
 EVIDENCE_ROWS = 3
 
@@ -21,7 +21,7 @@ class RankEvidence:
     """What one rank's windows of one phase say about every measurable hypothesis."""
 
     rank: int
-    boundary: str
+    device_events: int
     captured: frozenset[str]
     windows: int
     shares: Mapping[str, WindowShares]
@@ -33,7 +33,7 @@ def gather(account: RankAccount, rank: int, indices: Sequence[int]) -> RankEvide
     paths = [account.paths[index] for index in indices]
     return RankEvidence(
         rank=rank,
-        boundary=account.boundary,
+        device_events=len(account.work),
         captured=account.trace.source.captured,
         windows=len(indices),
         shares={entry.id: window_shares(entry, paths, account.work) for entry in MEASURABLE},
@@ -96,9 +96,14 @@ def _measurable(
 
 def _answers(entry: Entry, part: RankEvidence) -> bool:
     """Whether this rank's capture holds what the hypothesis needs (device work always)."""
-    if part.boundary == HOST or not part.windows:
+    if not part.device_events or not part.windows:
         return False
-    return all(need == "device" or need in part.captured for need in entry.needs)
+    return not _missing(entry, part.captured)
+
+
+def _missing(entry: Entry, captured: frozenset[str]) -> list[str]:
+    """Record classes that the hypothesis needs and the capture has no place for ("a or b": either does)."""
+    return [need for need in entry.needs if need != "device" and captured.isdisjoint(need.split(" or "))]
 
 
 def _decide(low: float, high: float, thresholds: Mapping[str, float]) -> Verdict:
@@ -141,10 +146,11 @@ def _event_name(account: RankAccount, path: Path, at: int) -> str:
 
 
 def _unmeasured(entry: Entry, phase: str, ranks: Sequence[RankEvidence]) -> Hypothesis:
-    if all(part.boundary == HOST for part in ranks):
+    missing = {need for part in ranks if part.device_events for need in _missing(entry, part.captured)}
+    if not any(part.device_events for part in ranks):
         why = "device activity was not recorded"
     else:
-        why = " and ".join(entry.needs) + " records were not captured"
+        why = " and ".join(sorted(missing)) + " records were not captured"
     return _open(
         Open(entry.id, entry.claim, entry.discriminating_check, f"{why}: {entry.how_to_measure}"), phase
     )

@@ -1,0 +1,313 @@
+"""Verdicts from paths computed by hand (verdicts contract)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from analyzer.analysis import Hypothesis
+from analyzer.errors import UsageError
+from analyzer.model import Capture, Diagnostic
+from analyzer.pipeline import analyze
+from tests.builders import EVERYTHING, Schedule, analysis_of, path_of, schedule
+
+
+def verdicts(built: Schedule, **options: object) -> dict[str, Hypothesis]:
+    return {entry.id: entry for entry in analysis_of(built, **options).diagnosis.hypotheses}
+
+
+def decisions(built: Schedule, **options: object) -> dict[str, str]:
+    """Verdicts other than unmeasured."""
+    found = {name: str(entry.verdict) for name, entry in verdicts(built, **options).items()}
+    return {name: verdict for name, verdict in found.items() if verdict != "unmeasured"}
+
+
+def value(entry: Hypothesis) -> float:
+    assert entry.measured is not None
+    return entry.measured.value / 1000
+
+
+def interval(entry: Hypothesis) -> tuple[float, float, float]:
+    """Lower end, share, upper end."""
+    assert entry.share is not None
+    return (entry.share.interval[0], entry.share.value, entry.share.interval[1])
+
+
+def one_of_each() -> Schedule:
+    """
+    main      |L a 0-4 |L copy 4-8 |sync 8-171                     |op 171-371 |L b 371-375
+    stream 7       |a 10-110 |copy 111-161                                            |b 381-481
+    """
+    return (
+        schedule()
+        .launch(0, 4, runs=(10, 110), name="a")
+        .copy(4, 8, runs=(111, 161))
+        .sync(8, 171, stream=7)
+        .op(171, 371, "prepare")
+        .launch(371, 375, runs=(381, 481), name="b")
+    )
+
+
+def test_each_quantity_is_the_sum_of_its_categories_on_the_path() -> None:
+    found = verdicts(one_of_each())
+    assert {name: value(entry) for name, entry in found.items() if entry.measured is not None} == {
+        "launch-bound": 10 + 10,
+        "host-bound": 200,
+        "device-turnaround": 1,
+        "dependency-stalls": 0,
+        "synchronization": 10 + 200 + 10,  # the return, and what follows it until b starts
+        "copies": 50,
+        "kernel-bound": 100 + 100,
+        "profiler-distortion": 0,
+    }
+    assert interval(found["kernel-bound"]) == (200 / 481, 200 / 481, 200 / 481)
+    assert decisions(one_of_each()) == {
+        "launch-bound": "inconclusive",  # 4.2 %
+        "host-bound": "supported",
+        "device-turnaround": "contradicted",
+        "dependency-stalls": "contradicted",
+        "synchronization": "supported",
+        "copies": "supported",  # 10.4 %
+        "kernel-bound": "supported",
+        "profiler-distortion": "contradicted",
+    }
+
+
+def test_launch_bound_is_latency_calls_and_dispatch() -> None:
+    """Three launches, 40 us of op between them, 2 us kernels that the device is always done with."""
+    built = schedule()
+    for i in range(3):
+        built.launch(44 * i, 44 * i + 4, runs=(44 * i + 10, 44 * i + 12)).op(
+            44 * i + 4, 44 * i + 44, "aten::mm"
+        )
+    assert [row[2] for row in path_of(built)] == [
+        "launch.api", "launch.dispatch", "launch.api", "launch.dispatch", "launch.latency", "kernel",
+    ]  # fmt: skip
+    found = verdicts(built)
+    assert value(found["launch-bound"]) == 4 + 40 + 4 + 40 + 10
+    assert value(found["host-bound"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("end", "verdict"),
+    [(100, "supported"), (101, "inconclusive"), (499, "inconclusive"), (500, "contradicted")],
+)
+def test_supported_from_10_percent_contradicted_up_to_2(end: int, verdict: str) -> None:
+    """10 us of launch latency in a window of ``end`` us."""
+    assert decisions(schedule().launch(0, 4, runs=(10, end)))["launch-bound"] == verdict
+
+
+def test_thresholds_are_settable_and_shown() -> None:
+    built = schedule().launch(0, 4, runs=(10, 200))
+    assert decisions(built)["launch-bound"] == "inconclusive"
+    assert decisions(built, thresholds={"supported_share": 0.05})["launch-bound"] == "supported"
+    assert decisions(built, thresholds={"contradicted_share": 0.05})["launch-bound"] == "contradicted"
+    shown = analysis_of(built, thresholds={"supported_share": 0.05}).diagnosis.constants.thresholds
+    assert shown["supported_share"] == 0.05
+
+
+@pytest.mark.parametrize("given", [{"no_such": 0.5}, {"supported_share": 1.5}, {"supported_share": -0.1}])
+def test_thresholds_that_do_not_exist_or_are_no_shares(given: dict[str, float]) -> None:
+    with pytest.raises(UsageError):
+        analysis_of(schedule().launch(0, 4, runs=(10, 20)), thresholds=given)
+
+
+def test_the_lower_end_is_without_inferred_gaps() -> None:
+    """b was submitted at 7 and starts at 60; nothing recorded says why: 33 of 70 us, all inferred."""
+    built = schedule().launch(0, 4, runs=(10, 30), name="a").launch(7, 9, runs=(60, 70), name="b", stream=20)
+    found = verdicts(built)["dependency-stalls"]
+    assert (found.verdict, value(found)) == ("inconclusive", 33)
+    assert interval(found) == (0, 33 / 70, 33 / 70)
+
+
+def test_inferring_a_cause_never_makes_busy_time_uncertain() -> None:
+    built = schedule().launch(0, 4, runs=(10, 40), name="a").launch(7, 9, runs=(41, 100), name="b", stream=20)
+    assert interval(verdicts(built)["kernel-bound"]) == (89 / 100, 89 / 100, 89 / 100)
+
+
+def test_the_upper_end_holds_what_could_belong() -> None:
+    """60 of 70 us before unlinked work are unattributed: launch, host and stalls could all be in there."""
+    built = schedule().launch(0, 4, runs=(10, 20), name="a").kernel(60, 70, "unlinked", stream=20)
+    found = verdicts(built)
+    assert path_of(built) == [(0, 60, "unattributed", ""), (60, 70, "kernel", "unlinked")]
+    for name in ("launch-bound", "host-bound", "device-turnaround", "dependency-stalls", "synchronization"):
+        assert (found[name].verdict, interval(found[name])) == ("inconclusive", (0, 0, 60 / 70)), name
+    assert interval(found["kernel-bound"]) == (10 / 70, 10 / 70, 1)
+    assert interval(found["copies"]) == (0, 0, 60 / 70)
+
+
+def test_prior_work_could_be_kernels_or_copies() -> None:
+    built = schedule().kernel(0, 50, "before", corr=1).launch(5, 9, runs=(51, 101), name="k")
+    found = verdicts(built)
+    assert interval(found["kernel-bound"]) == (50 / 101, 50 / 101, 100 / 101)
+    assert interval(found["copies"]) == (0, 0, 50 / 101)
+
+
+def test_whole_graph_rows_are_busy_and_may_hide_copies_and_gaps() -> None:
+    """Nothing inside the row was recorded: neither supported nor contradicted."""
+    built = schedule().whole_graph(0, 4, runs=(10, 1000))
+    found = decisions(built)
+    assert (found["kernel-bound"], found["launch-bound"], found["host-bound"]) == (
+        "supported", "contradicted", "contradicted",
+    )  # fmt: skip
+    assert (found["copies"], found["device-turnaround"], found["dependency-stalls"]) == ("inconclusive",) * 3
+
+
+def test_a_pending_collective_is_no_kernel() -> None:
+    built = schedule().launch(0, 4, runs=(10, 100), name="ncclDevKernel_AllReduce_Sum_f16_RING_LL")
+    assert decisions(built)["kernel-bound"] == "contradicted"
+    assert verdicts(built)["collective-transfer"].verdict == "unmeasured"
+
+
+@pytest.mark.parametrize(
+    ("missing", "unmeasured", "note"),
+    [
+        ("call", {"launch-bound", "host-bound", "synchronization"}, "call records were not captured"),
+        ("overhead", {"profiler-distortion"}, "overhead records were not captured"),
+        ("copy", {"copies"}, "copy records were not captured"),
+    ],
+)
+def test_without_its_records_a_hypothesis_is_unmeasured(
+    missing: str, unmeasured: set[str], note: str
+) -> None:
+    built = one_of_each()
+    whole = decisions(built)
+    built.captured = EVERYTHING - {missing}
+    found = verdicts(built)
+    assert set(whole) - set(decisions(built)) == unmeasured
+    for name in unmeasured:
+        assert found[name].verdict_note.startswith(note), name
+        assert (found[name].share, found[name].measured) == (None, None)
+
+
+def test_kernels_need_kernel_rows_or_whole_graph_rows() -> None:
+    built = schedule().whole_graph(0, 4, runs=(10, 100))
+    built.captured = frozenset({"call", "graph"})
+    assert decisions(built)["kernel-bound"] == "supported"
+    only_copies = schedule().copy(0, 4, runs=(10, 100))
+    only_copies.captured = frozenset({"call", "copy"})
+    assert verdicts(only_copies)["kernel-bound"].verdict == "unmeasured"
+
+
+def test_the_host_boundary_decides_as_well_where_device_work_was_recorded() -> None:
+    built = schedule().range(0, 100, "s").launch(0, 4, runs=(10, 90)).sync(5, 95, stream=7)
+    found = decisions(built, boundary="host", steps="^s$")
+    assert (found["kernel-bound"], found["launch-bound"]) == ("supported", "supported")
+
+
+def test_without_device_work_everything_is_unmeasured_with_the_reason() -> None:
+    found = verdicts(schedule().op(0, 100, "aten::mm"))
+    assert {entry.verdict for entry in found.values()} == {"unmeasured"}
+    assert found["kernel-bound"].verdict_note.startswith("device activity was not recorded")
+
+
+def distorted(built: Schedule) -> str:
+    return verdicts(built)["kernel-bound"].verdict_note
+
+
+def test_a_distorted_capture_supports_only_under_distortion() -> None:
+    """Nothing wrong: no note. Lost records, a truncated file, 20 of 120 us of recorded overhead: each says so."""
+    assert distorted(one_of_each()) == ""
+    lost, cut = one_of_each(), one_of_each()
+    lost.diagnostics = (Diagnostic(2, "4711 CUDA events were dropped"),)
+    cut.partial = True
+    assert distorted(lost) == "supported, under distortion: the profiler reports lost records"
+    assert distorted(cut) == "supported, under distortion: a file is truncated"
+    built = schedule()
+    for at in range(3):
+        built.launch(2 * at, 2 * at + 2, runs=(10 + 11 * at, 20 + 11 * at))
+    built.overhead(60, 80).launch(90, 92, runs=(100, 120))
+    assert distorted(built) == "supported, under distortion: the profiler's own overhead is on the path"
+    assert verdicts(built)["profiler-distortion"].verdict == "supported"
+    assert verdicts(built)["profiler-distortion"].verdict_note == ""
+
+
+def test_a_mere_hint_of_the_profiler_distorts_nothing() -> None:
+    built = one_of_each()
+    built.diagnostics = (Diagnostic(1, "no events dropped"), Diagnostic(2, "the clock was calibrated"))
+    assert distorted(built) == ""
+
+
+def test_only_supported_verdicts_carry_the_note() -> None:
+    built = one_of_each()
+    built.partial = True
+    assert {name: bool(entry.verdict_note) for name, entry in verdicts(built).items() if entry.measured} == {
+        "launch-bound": False,
+        "host-bound": True,
+        "device-turnaround": False,
+        "dependency-stalls": False,
+        "synchronization": True,
+        "copies": True,
+        "kernel-bound": True,
+        "profiler-distortion": False,
+    }
+
+
+def test_the_rank_with_the_largest_share_speaks_by_name() -> None:
+    """Rank 0 spends 10 of 100 us on latency, rank 1 10 of 50."""
+    slow = schedule().launch(0, 4, runs=(10, 100)).build()
+    fast = schedule().launch(0, 4, runs=(10, 50)).build()
+    capture = Capture((slow, replace(fast, source=replace(fast.source, path="other.json"))), (0, 1))
+    found = {entry.id: entry for entry in analyze(capture).diagnosis.hypotheses}
+    assert (found["launch-bound"].rank, interval(found["launch-bound"])[1]) == (1, 10 / 50)
+    assert (found["kernel-bound"].rank, interval(found["kernel-bound"])[1]) == (0, 90 / 100)
+
+
+def steps(*kernel_us: int) -> Schedule:
+    """One range per step; each launches one kernel of the given length after the device has fallen idle."""
+    built, at = schedule(), 0
+    for length in kernel_us:
+        built.range(at, at + length + 15, "s").launch(at, at + 4, runs=(at + 10, at + 10 + length))
+        built.sync(at + 5, at + 10 + length, stream=7)
+        at += length + 20
+    return built
+
+
+def test_several_windows_give_a_mean_and_an_interval_around_it() -> None:
+    """Steps of 90, 180 and 90 us of kernel: (90 + 180 + 90) of 100 + 200 + 110 us; windows tile: 0, 100, 300, 410."""
+    built = steps(90, 180, 90)
+    found = verdicts(built, steps="^s$")["kernel-bound"]
+    assert found.measured is not None and found.measured.windows == 3
+    total = sum(budget.step_ns_total for budget in analysis_of(built, steps="^s$").diagnosis.budget) / 1000
+    low, share, high = interval(found)
+    assert (value(found), share) == (120, 360 / total)
+    assert low < share < high
+
+
+def test_equal_windows_need_no_wider_interval() -> None:
+    found = verdicts(steps(90, 90), steps="^s$")["kernel-bound"]
+    low, share, high = interval(found)
+    assert low <= share <= high
+    assert found.measured is not None and found.measured.kind == "measurement"
+
+
+def test_warm_up_windows_have_no_say() -> None:
+    built = steps(90, 90, 90).call(4, 5, "cudaMalloc")
+    found = verdicts(built, steps="^s$")["kernel-bound"]
+    assert found.measured is not None and found.measured.windows == 2
+
+
+def test_evidence_is_the_longest_segments_of_the_quantity() -> None:
+    found = verdicts(one_of_each())
+    assert [(e.start_ns, e.end_ns, e.event) for e in found["host-bound"].evidence] == [
+        (171_000, 371_000, "prepare")
+    ]
+    assert [(e.start_ns, e.end_ns, e.event) for e in found["launch-bound"].evidence] == [
+        (0, 10_000, "a"), (371_000, 381_000, "b"),
+    ]  # fmt: skip
+    assert found["dependency-stalls"].evidence == []
+
+
+def test_what_overlaps_by_definition_says_so() -> None:
+    found = verdicts(one_of_each())
+    assert set(found["synchronization"].overlaps_with) == {"launch-bound", "host-bound"}
+    assert "synchronization" in found["launch-bound"].overlaps_with
+
+
+def test_hypotheses_that_one_rank_cannot_answer_are_listed() -> None:
+    found = verdicts(one_of_each())
+    assert {name for name, entry in found.items() if entry.verdict == "unmeasured"} == {
+        "small-grids", "bandwidth-bound", "compute-bound", "collective-transfer", "collective-late-rank",
+        "output-path", "kv-context",
+    }  # fmt: skip
