@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass
 
@@ -22,6 +23,7 @@ MIN_GROUP = 4
 """No outlier is called in a smaller group."""
 SAME_WORK = 0.7
 """Two steps do the same kind of work when their kernels overlap (weighted Jaccard) at least this much."""
+_COUNTER = re.compile(r"\d+")
 _NO_ROWS = np.empty(0, np.int64)
 WHOLE = "whole capture"
 NO_WORK = "no device work"
@@ -158,10 +160,13 @@ def host_windows(steps: StepRanges, process: ProcessTrace) -> list[Window]:
 def name_phases(windows: list[Window], assignment: Assignment | None, work: Work) -> list[str]:
     """Phase of each window: from its name, else from its kernels; windows without work apart.
 
-    Steps whose names tell nothing are grouped by their kernels: the same kind of work is called what
+    Steps whose names differ in words are grouped by name; those whose names tell nothing are grouped by their kernels: the same kind of work is called what
     agrees in the number of kernels by name, or in their time. The group that takes the most time is
     called "step", so that ranks agree on it; the others are numbered after it.
     """
+    by_name = _phases_by_name(windows)
+    if by_name is not None:
+        return by_name
     groups: list[tuple[Counter[int], Counter[int]]] = []
     group_of: dict[int, int] = {}
     rows_of = group_indices(assignment.of_row) if assignment is not None else {}
@@ -194,12 +199,22 @@ def name_phases(windows: list[Window], assignment: Assignment | None, work: Work
     return phases
 
 
+def _phases_by_name(windows: list[Window]) -> list[str] | None:
+    """Ranges that differ in more than their numbers are different phases; None where they do not."""
+    if any(window.phase for window in windows):
+        return None
+    templates = [_COUNTER.sub("#", window.step) for window in windows]
+    return templates if len(set(templates)) > 1 else None
+
+
 def _kernels(work: Work, rows: IntArray) -> tuple[Counter[int], Counter[int]]:
     """Device work of one step by name: how often, and for how long (ns)."""
     names = work.table.name[rows]
-    count, time = Counter(names.tolist()), Counter[int]()
+    duration = work.end_ns[rows] - work.start_ns[rows]
+    count, time = Counter[int](), Counter[int]()
     for code, members in group_indices(names).items():
-        time[code] = int((work.end_ns - work.start_ns)[rows[members]].sum())
+        count[code] = len(members)
+        time[code] = int(duration[members].sum())
     return count, time
 
 
