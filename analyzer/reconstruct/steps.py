@@ -292,7 +292,7 @@ def _by_kernel_period(calls: Calls, work: Work) -> StepRanges | None:
             continue
         if float(np.mean(code[period:] == code[:-period])) >= PERIOD_MATCH:
             firsts = np.arange(0, len(rows), period)  # where a period begins is a convention
-            if len(firsts) < MIN_REPEATS:
+            if len(firsts) < MIN_REPEATS or _is_layer(code, counts, period):
                 continue
             return _unit_steps(
                 calls,
@@ -303,6 +303,16 @@ def _by_kernel_period(calls: Calls, work: Work) -> StepRanges | None:
                 "period",
             )
     return None
+
+
+def _is_layer(code: IntArray, counts: IntArray, period: int) -> bool:
+    """Whether the period is a layer inside one forward pass rather than a step.
+
+    A capture of steps ends somewhere inside a step, whose kernels all occurred before; a forward pass
+    ends with kernels of its own (final norm, head, sampling) that its layers do not have.
+    """
+    units = len(code) / period
+    return bool(np.any(counts[code[-period:]] < units / 2))
 
 
 def _dominating(distances: IntArray) -> int | None:

@@ -160,9 +160,9 @@ def host_windows(steps: StepRanges, process: ProcessTrace) -> list[Window]:
 def name_phases(windows: list[Window], assignment: Assignment | None, work: Work) -> list[str]:
     """Phase of each window: from its name, else from its kernels; windows without work apart.
 
-    Steps whose names differ in words are grouped by name; those whose names tell nothing are grouped by their kernels: the same kind of work is called what
-    agrees in the number of kernels by name, or in their time. The group that takes the most time is
-    called "step", so that ranks agree on it; the others are numbered after it.
+    Steps whose names differ in words are grouped by name. Others are grouped by their kernels: the same
+    kind of work is what agrees in the number of kernels by name, or in their time. The group that takes
+    the most time is called "step", so that ranks agree on it; the others are numbered after it.
     """
     by_name = _phases_by_name(windows)
     if by_name is not None:
