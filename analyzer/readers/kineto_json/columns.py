@@ -28,6 +28,7 @@ from analyzer.readers.kineto_json.events import (
 from analyzer.readers.kineto_json.growing import Growing
 from analyzer.readers.kineto_json.picker import Picked, Picker
 from analyzer.readers.kineto_json.sync_rows import SyncRows
+from analyzer.redact import redact
 
 COMM_OP = "record_param_comms"
 LEGACY_CPU_PID = "CPU functions"  # torch.autograd.profiler's own exporter, which writes no categories
@@ -157,6 +158,7 @@ class Rows:
         name = as_text(_NAMES.decode([event.args])[0].name)
         if name is None:
             return
+        name = redact(name)  # a process title can be a command line
         if event.name == "process_name":
             self.process_names[str(event.pid)] = name
         else:

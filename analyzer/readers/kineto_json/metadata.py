@@ -5,6 +5,7 @@ User code can add members of its own (``add_metadata``), with anything in them.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import msgspec
@@ -12,6 +13,7 @@ import msgspec
 from analyzer.model import DeviceInfo, Diagnostic
 from analyzer.readers.kineto_json.events import as_int, as_text
 from analyzer.readers.kineto_json.toplevel import Member
+from analyzer.redact import redact
 
 _FLAGS = ("record_shapes", "profile_memory", "with_stack", "with_modules", "with_flops")
 _VERSIONS = (
@@ -50,6 +52,8 @@ _LIMITS = (
     "maxSharedMemoryPerMultiProcessor",
 )
 _MAX_DIAGNOSTICS = 100
+_NUMBER = re.compile(r"[\d.]{1,20}|true|false", re.IGNORECASE)
+_PLAIN_VALUE = re.compile(r"[\w.:,+-]{1,60}")
 _ABSENT = -1
 
 
@@ -95,25 +99,27 @@ class Metadata:
         """No torch version is recorded anywhere; the schema and the device tracer's version are."""
         version = f"torch.profiler schema {self.schema}" if self.schema else "torch.profiler"
         for key, tool in (("cupti_version", "CUPTI"), ("roctracer_version", "roctracer")):
-            if key in self.values:
-                version += f", {tool} {as_text(self.values[key])}"
+            number = as_text(self.values.get(key))
+            if number and _NUMBER.fullmatch(number):
+                version += f", {tool} {number}"
         return version
 
     @property
     def settings(self) -> tuple[tuple[str, str], ...]:
-        """Profiler options, versions and the distributed backend, as text."""
-        pairs = [(key, as_text(self.values.get(key))) for key in (*_FLAGS, *_VERSIONS)]
-        pairs += [(key, as_text(self._distributed().get(key))) for key in ("backend", "nccl_version")]
-        return tuple((key, value) for key, value in pairs if value)
+        """Profiler options, versions and the distributed backend, as text; each only as what it can be."""
+        pairs = [(key, self.values.get(key), _NUMBER) for key in (*_FLAGS, *_VERSIONS)]
+        pairs += [(key, self._distributed().get(key), _PLAIN_VALUE) for key in ("backend", "nccl_version")]
+        texts = [(key, as_text(value), shape) for key, value, shape in pairs]
+        return tuple((key, text) for key, text, shape in texts if text and shape.fullmatch(text))
 
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """Log lines of the profiler above the information level, the first of each kind."""
+        """Log lines of the profiler above the information level, the first of each kind, credentials removed."""
         found: list[Diagnostic] = []
         for key, severity in (("ERROR", 3), ("WARNING", 2)):
             lines = self.values.get(key)
             if isinstance(lines, list):
-                found += [Diagnostic(severity, str(line)) for line in lines[:_MAX_DIAGNOSTICS]]
+                found += [Diagnostic(severity, redact(str(line))) for line in lines[:_MAX_DIAGNOSTICS]]
         return tuple(found)
 
     def _distributed(self) -> dict[str, object]:

@@ -123,7 +123,7 @@ def pid_texts(processes: list[int]) -> dict[int, str]:
 
 
 def thread_names(database: Database, strings: Strings) -> dict[int, str]:
-    """Names by globalTid: what the program said through NVTX, else what nsys found."""
+    """Names by globalTid: what the program said through NVTX, else what nsys found; credentials removed."""
     names: dict[int, str] = {}
     rows = [row for row in database.rows("ThreadNames", ("globalTid", "nameId")) if None not in row]
     texts = strings.texts(np.array([row[1] for row in rows], np.int64))
@@ -133,7 +133,8 @@ def thread_names(database: Database, strings: Strings) -> dict[int, str]:
         names.update(
             (thread, text) for thread, _, text in nvtx_definitions(database, strings, table, NVTX_THREAD_NAME)
         )
-    return names
+    clean = {text: redact(text) for text in set(names.values())}
+    return {thread: clean[text] for thread, text in names.items()}
 
 
 def has_collective_payload(database: Database) -> bool:
