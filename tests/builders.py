@@ -52,7 +52,7 @@ EVERYTHING = frozenset(
 Span = tuple[int, int]
 
 
-@dataclass
+@dataclass(repr=False)
 class Schedule:
     """Host records, device work and what ties them, in the order a test writes them."""
 
@@ -74,6 +74,16 @@ class Schedule:
     collectives: list[CollectiveInfo] = field(default_factory=list)
     at_thread: int = -1
     correlations: int = 0
+
+    def __repr__(self) -> str:
+        """Short enough for a failing property: host and device rows by time, in ns."""
+        texts = list(self.names)
+        host = [(r["start_ns"], r["end_ns"], texts[r["name"]], r["correlation"]) for r in self.host]
+        device = [
+            (r["start_ns"], r["end_ns"], texts[r["name"]], f"lane {r['lane']}", r["correlation"])
+            for r in self.device
+        ]
+        return f"Schedule(host={host}, device={device}, syncs={self.syncs}, records={self.records})"
 
     # who is acting
 

@@ -49,9 +49,9 @@ def bind(
 ) -> Bindings:
     """Decide the binding predecessor of every row of one rank."""
     stream = _stream_predecessors(work, replays)
-    event, unresolved = _event_predecessors(work, calls, process, targets, replays)
+    event, unresolved, discarded = _event_predecessors(work, calls, process, targets, replays)
     rows = np.arange(len(work))
-    discarded = int((stream >= rows).sum() + (event >= rows).sum())
+    discarded += int((stream >= rows).sum() + (event >= rows).sum())
     stream = np.where(stream < rows, stream, -1)
     event = np.where(event < rows, event, -1)
     low, high = _latencies(work, calls, process, constants)
@@ -145,30 +145,38 @@ def _stream_predecessors(work: Work, replays: Replays) -> IntArray:
 
 def _event_predecessors(
     work: Work, calls: Calls, process: ProcessTrace, targets: SyncTargets, replays: Replays
-) -> tuple[IntArray, int]:
-    """(n,) latest work that a recorded cross-stream order puts before each row, and the waits unresolved."""
+) -> tuple[IntArray, int, int]:
+    """(n,) latest work that a recorded cross-stream order puts before each row.
+
+    Besides, the number of waits whose record is unknown and of those that do not precede what they hold.
+    """
     event = np.full(len(work), -1, np.int64)
     if not len(work):
-        return event, 0
+        return event, 0, 0
     waits = np.flatnonzero((calls.kind == CallKind.STREAM_WAIT) & (calls.result <= 0))
     lane, record = targets.sync_row(waits)
     source = targets.before_record(record)
     unresolved = int((~np.isin(record, process.event_records.correlation) | (record == 0)).sum())
+    discarded = 0
     for value in np.unique(lane[source >= 0]):
         here = np.flatnonzero((source >= 0) & (lane == value))
-        _apply_waits(event, work, replays, int(value), calls.start_ns[waits[here]], source[here])
+        discarded += _apply_waits(event, work, replays, int(value), calls.start_ns[waits[here]], source[here])
     _legacy_stream_order(event, work, process, targets)
     roots = np.flatnonzero(replays.is_root)
     previous = replays.previous[work.replay[roots]] if len(replays) else roots
     before = np.where(previous >= 0, replays.last[previous], -1) if len(replays) else previous
     event[roots] = _later(work, event[roots], before)
-    return event, unresolved
+    return event, unresolved, discarded
 
 
 def _apply_waits(
     event: IntArray, work: Work, replays: Replays, lane: int, wait_ns: IntArray, source: IntArray
-) -> None:
-    """Give each wait's source to the first work submitted to the waiting stream after it."""
+) -> int:
+    """Give each wait's source to the first work submitted to the waiting stream after it.
+
+    Returns how many sources do not precede that work (clock noise): they hold nothing.
+    """
+    discarded = 0
     rows = np.flatnonzero((work.lane == lane) & work.linked & (work.replay < 0))
     launches = np.flatnonzero(replays.lane == lane)
     submitted = np.concatenate((work.launch_ns[rows], work.launch_ns[replays.last[launches]]))
@@ -185,8 +193,11 @@ def _apply_waits(
             else np.flatnonzero(replays.is_root & (work.replay == -target - 1)).tolist()
         )
         for row in held:
-            if event[row] < 0 or work.end_ns[origin] > work.end_ns[event[row]]:
+            if origin >= row:
+                discarded += 1
+            elif event[row] < 0 or work.end_ns[origin] > work.end_ns[event[row]]:
                 event[row] = origin
+    return discarded
 
 
 def _legacy_stream_order(event: IntArray, work: Work, process: ProcessTrace, targets: SyncTargets) -> None:

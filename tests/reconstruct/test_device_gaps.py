@@ -128,7 +128,7 @@ def test_an_event_wait_binds_across_streams() -> None:
 
 
 def test_a_start_long_after_the_event_is_not_explained_by_it_alone() -> None:
-    """b starts 10 us after the event's work, the turnaround is 2 us: the gap's cause is an inference."""
+    """b starts 10 us after the event's work, where 5 us are usual: the gap's cause is an inference."""
     built = (
         schedule()
         .launch(0, 4, runs=(10, 40), name="a")
@@ -336,3 +336,24 @@ def test_two_threads_each_launch_on_a_stream_and_the_path_stays_on_the_launching
         (60, 70, "launch.latency", "a"),
         (70, 90, "kernel", "a"),
     ]
+
+
+def test_a_predecessor_that_does_not_precede_is_discarded_and_counted() -> None:
+    """c waits for a and for b; b starts after c (clock noise), so that only a can have held c."""
+    built = (
+        schedule()
+        .launch(0, 1, runs=(10, 40), name="a")
+        .event_record(1, 2, "a")
+        .launch(2, 3, runs=(45, 60), name="b", stream=20)
+        .event_record(3, 4, "b", stream=20)
+        .event_wait(4, 5, "a", stream=21)
+        .event_wait(5, 6, "b", stream=21)
+        .launch(6, 7, runs=(42, 70), name="c", stream=21)
+    )
+    assert path_of(built)[1:] == [
+        (10, 40, "kernel", "a"),
+        (40, 42, "gap.dependency", "c"),
+        (42, 70, "kernel", "c"),
+    ]
+    assert causes_of(built)[2] == (40, 42, "event", False)
+    assert quality_of(built)["predecessor-discarded"] == 1
