@@ -55,6 +55,7 @@ OTHER_STEPS = [
     "tracelens-qwen/h100_qwen1.5_0.5b.json.gz",
     "tracelens-qwen/mi300_qwen1.5_0.5b.json.gz",
     "tracelens-sglang/sglang_qwen3_8b_decode.json.gz",
+    "tracelens-sglang/sglang_qwen3_8b_prefilldecode.json.gz",
     "tracelens-vllm/vllm_decode_fullgraph.json.gz",
     "tracelens-vllm/vllm_piecewise.json.gz",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ from analyzer.categories import CATEGORY_NAMES, EXPOSURE_NAMES, Category
 from analyzer.cuda_api import SUBMISSIONS, call_kind
 from analyzer.errors import TraceError
 from analyzer.model import DeviceKind, HostKind, Trace
+from analyzer.report import outputs
 from tests.captures.results import HOST_ONLY, REFUSED, analysis_of, capture_names, capture_of, covered, run
 from tests.shared import needs_shared, trace_path
 
@@ -206,6 +208,33 @@ def test_counts_and_kernel_sums_miss_no_event(name: str) -> None:
         assert sum(row.total_ns + row.clipped_ns for row in mine) == int(trace.device.duration_ns.sum())
         assert rank.linked_events <= rank.device_events - rank.unlinked_events
         assert rank.prior_events <= rank.unlinked_events
+
+
+@every_capture
+def test_work_by_range_is_the_linked_work(name: str) -> None:
+    ranges = analysis_of(name).diagnosis.ranges
+    for rank, trace in ranks_and_traces(name):
+        mine = [row for row in ranges if row.rank == rank.rank]
+        assert bool(mine) == bool((trace.process.host.kind == HostKind.RANGE).any() and rank.linked_events)
+        if 0 < len(mine) < 100:  # the longest hundred are kept
+            assert sum(row.device_events for row in mine) == rank.linked_events
+        assert sum(row.total_ns for row in mine) <= int(trace.device.duration_ns.sum())
+
+
+@every_capture
+def test_the_report_and_its_tables_are_written(name: str, tmp_path: Path) -> None:
+    analysis = analysis_of(name)
+    report = outputs.write(analysis, tmp_path).read_text(encoding="utf-8")
+    windows = [window for rank in analysis.diagnosis.ranks for window in rank.windows]
+    for phase in analysis.diagnosis.steps.phases:
+        assert phase in report
+    with (tmp_path / "diagnosis" / "segments.csv").open(newline="") as file:
+        spent = sum(int(row["end_ns"]) - int(row["start_ns"]) for row in csv.DictReader(file))
+    with (tmp_path / "diagnosis" / "windows.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == len(windows)
+    assert spent == sum(int(row["duration_ns"]) for row in rows) == sum(map(length, windows))
+    assert (tmp_path / "diagnosis" / "diagnosis.json").read_bytes() == analysis.to_json()
 
 
 @pytest.mark.parametrize("name", HOST_ONLY)

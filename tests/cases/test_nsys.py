@@ -48,6 +48,8 @@ def test_b23_two_processes_on_one_gpu_are_named(tmp_path: Path) -> None:
         "1002": 60_000,
     }
     assert [rank.shared_gpu_with for rank in ranks] == [[1], [0]]
+    (device,) = analysis.diagnosis.shared_devices
+    assert (device.ranks, device.busy_ns, device.span_ns) == ([0, 1], 100_000, 100_000)
     assert sum("shares its GPU" in note for note in analysis.diagnosis.notes) == 2
 
 
@@ -57,17 +59,24 @@ def test_b24_absent_tables_are_not_captured_rather_than_zero(tmp_path: Path) -> 
     absent = " ".join(not_captured(analysis))
     for what in ("memory copies", "synchronization records", "host ranges"):
         assert what in absent
+    assert verdict(analysis, "copies").verdict == "unmeasured"
 
 
 def test_b25_ranges_of_a_versioned_table_are_found(tmp_path: Path) -> None:
+    rows = diagnose("B25.sql", tmp_path).diagnosis.ranges
+    assert {row.name: (row.launches, row.total_ns) for row in rows} == {
+        "prefill": (1, 70_000),
+        "decode": (2, 40_000),
+    }
+
+
+def test_b25_ranges_can_be_steps_of_phases_of_their_names(tmp_path: Path) -> None:
     analysis = diagnose("B25.sql", tmp_path, steps="^(prefill|decode)$")
     time: dict[str, list[float]] = {}
     for window in only_rank(analysis).windows:
-        time.setdefault(window.step, []).append(exposed_us(window)["kernel"])
-    assert {step: (len(values), sum(values)) for step, values in time.items()} == {
-        "prefill": (1, 70),
-        "decode": (2, 40),
-    }
+        assert window.phase == window.step
+        time.setdefault(window.phase, []).append(exposed_us(window)["kernel"])
+    assert time == {"prefill": [70], "decode": [20, 20]}
 
 
 def test_b27_replays_recorded_as_one_row_are_busy_time(tmp_path: Path) -> None:
@@ -133,6 +142,18 @@ def test_b49_copies_have_classes_of_their_own(tmp_path: Path) -> None:
     assert exposed_us(window) == {"copy": 67, "idle.unlinked": 5}
     assert ledger(analysis)["driver-migration"] == 1
     assert verdict(analysis, "copies").verdict == "supported"
+
+
+def test_b50_work_belongs_to_the_range_of_the_thread_that_launched_it(tmp_path: Path) -> None:
+    analysis = diagnose("B50.sql", tmp_path)
+    names = {row.total_ns: row.name for row in analysis.diagnosis.kernels}
+    found = {names[row.total_ns]: (row.name, row.thread) for row in analysis.diagnosis.ranges}
+    assert found == {
+        "k_main": ("backward", "thread 1"),
+        "k_worker_in": ("autograd_node", "thread 2"),
+        "k_worker_out": (None, "thread 2"),
+    }
+    assert [row.total_ns for row in analysis.diagnosis.ranges if row.name is None] == [30_000]
 
 
 def test_b50_time_of_a_worker_is_not_charged_to_a_range_of_another_thread(tmp_path: Path) -> None:

@@ -41,6 +41,7 @@ def test_b31_replays_without_device_rows_get_no_verdict(tmp_path: Path) -> None:
     window = only_window(analysis)
     assert (window.launches, window.graph_replays, window.kernels) == (3, 3, 0)
     assert (analysis.diagnosis.boundary, only_rank(analysis).device_span) == ("host", None)
+    assert path_us(window)["host.api"] == 2700  # the three waits
     assert {row.verdict for row in analysis.diagnosis.hypotheses} == {"unmeasured"}
     assert "Device activity was not recorded" in " ".join(analysis.diagnosis.notes)
     (how,) = [row.how_to_measure for row in analysis.diagnosis.unmeasured if "device figures" in row.what]
@@ -127,6 +128,12 @@ def test_b58_the_device_waits_for_one_launch(tmp_path: Path) -> None:
     path = path_us(only_window(analysis))
     # 30 from the call to the kernel, of which no more than the assumed 20 can be latency
     assert path == {"kernel": 10, "launch.latency": 20, "gap.dependency": 10}
+
+
+def test_b58_python_frames_are_said_to_inflate(tmp_path: Path) -> None:
+    analysis = diagnose("B58.json", tmp_path)
+    assert ledger(analysis)["python-frames-recorded"] == 2
+    assert any("Python frames" in note and "inflated" in note for note in analysis.diagnosis.notes)
 
 
 def test_b17_two_files_of_one_rank_are_both_named() -> None:
