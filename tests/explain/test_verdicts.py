@@ -74,6 +74,35 @@ def test_each_quantity_is_the_sum_of_its_categories_on_the_path() -> None:
     }
 
 
+def test_synchronization_ends_where_any_stream_of_the_device_works_again() -> None:
+    """
+    main      |L 0-4 |sync 8-60|L side 60-64 |op 64-164   |L b 164-168
+    stream 7       |a 10-55                                         |b 174-200
+    stream 20                         |side 70-75                      only 55-70 is the wait's fault
+    """
+    built = (
+        schedule()
+        .launch(0, 4, runs=(10, 55), name="a")
+        .sync(8, 60, stream=7)
+        .launch(60, 64, runs=(70, 75), name="side", stream=20)
+        .op(64, 164, "prepare")
+        .launch(164, 168, runs=(174, 200), name="b")
+    )
+    assert value(verdicts(built)["synchronization"]) == 15
+
+
+def test_a_wait_for_work_that_bounds_nothing_is_no_synchronization() -> None:
+    """The CPU waited for a, but b behind it was already queued: the path never leaves the device."""
+    built = (
+        schedule()
+        .launch(0, 2, runs=(10, 50), name="a")
+        .event_record(2, 3, "a")
+        .launch(3, 5, runs=(51, 90), name="b")
+        .event_sync(5, 52, "a")
+    )
+    assert value(verdicts(built)["synchronization"]) == 0
+
+
 def test_launch_bound_is_latency_calls_and_dispatch() -> None:
     """Three launches, 40 us of op between them, 2 us kernels that the device is always done with."""
     built = schedule()
