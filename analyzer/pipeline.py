@@ -390,7 +390,7 @@ def _rank_notes(report: RankReport) -> list[str]:
             f"Rank {rank.rank}: Python frames were recorded, which slows the CPU down: "
             "host and launch shares are inflated by an unknown amount."
         )
-    if report.steps.rule == "whole":
+    if report.steps.rule == "whole" and rank.windows:
         notes.append(f"Rank {rank.rank}: no steps were found; the whole capture is one window.")
     notes += [f"Rank {rank.rank}: {note}." for note in report.steps.notes]
     return notes

@@ -97,8 +97,7 @@ def reconstruct_rank(
         process, calls, held, _roles(process, steps, options), device_recorded=len(work) > 0
     )
     walker = Walker(work, calls, bindings, held, transitions, account, profiler, constants.turnaround_ns)
-    boundary = options.boundary if len(work) else HOST
-    windows, assignment = _windows(steps, calls, work, process, boundary)
+    windows, assignment = _windows(steps, calls, work, process, options.boundary)
     progress.start("walking the critical path", len(windows))
     paths = []
     for window in windows:
@@ -109,7 +108,7 @@ def reconstruct_rank(
         low, high = windows[0].start_ns, max(window.end_ns for window in windows)
         exposure = expose(work, profiler, min(low, *(w.start_ns for w in windows)), high)
     return RankAccount(
-        trace, boundary, calls, work, clock, constants, replays, held, bindings, transitions, account,
+        trace, options.boundary, calls, work, clock, constants, replays, held, bindings, transitions, account,
         profiler, steps, assignment, tuple(windows), tuple(paths), exposure, walker.loops_cut,
     )  # fmt: skip
 
@@ -118,6 +117,8 @@ def _windows(
     steps: StepRanges, calls: Calls, work: Work, process: ProcessTrace, boundary: str
 ) -> tuple[list[Window], Assignment | None]:
     """Windows with phases and warm-up flags."""
+    if boundary == DEVICE and not len(work):
+        return [], None  # other ranks' windows end on the device; this one's work was not recorded
     assignment = assign(steps, calls, work) if len(steps) else None
     if boundary == HOST:
         windows = host_windows(steps, process)
