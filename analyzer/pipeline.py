@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
 from pathlib import Path
-
-import numpy as np
 
 from analyzer import __version__
 from analyzer.analysis import (
@@ -18,17 +15,13 @@ from analyzer.analysis import (
     Analysis,
     Diagnosis,
     Hypothesis,
-    Input,
-    SharedDevice,
-    Steps,
 )
 from analyzer.errors import TraceError, UsageError
-from analyzer.explain import quality, thresholds
+from analyzer.explain import cautions, quality, summary, thresholds
 from analyzer.explain.hypotheses import verdicts
 from analyzer.explain.rank_report import RankReport, report_rank
 from analyzer.explain.segments import join_tables
 from analyzer.explain.windows import budgets, phases_of
-from analyzer.intervals import measure, union
 from analyzer.model import Capture, Trace
 from analyzer.progress import NoProgress, Progress
 from analyzer.readers.assemble import assemble
@@ -36,9 +29,6 @@ from analyzer.readers.registry import expand, read_file
 from analyzer.reconstruct.rank import DEVICE, HOST, RankOptions
 
 _NO_PROGRESS = NoProgress()
-_LOST = re.compile(r"drop|lost|incomplete|overflow", re.IGNORECASE)
-WARNING = 2
-"""Severity from which a profiler's own message is shown and lowers confidence."""
 
 
 @dataclass(frozen=True)
@@ -163,16 +153,15 @@ def analyze(
     capture, zero = on_one_zero(capture)
     reports = _report_ranks(capture, options, limits, progress)
     ranks = [report.rank for report in reports]
-    notes = _notes(capture, reports)
     diagnosis = Diagnosis(
         format=FORMAT,
         format_version=FORMAT_VERSION,
         tracebound_version=__version__,
         time_zero_ns=None if zero is None else str(zero),
-        inputs=_inputs(capture),
+        inputs=summary.inputs(capture),
         boundary=_boundary(capture, options),
         constants=ranks[0].constants,
-        steps=_steps(reports),
+        steps=summary.steps(reports),
         ranks=ranks,
         missing_ranks=list(capture.missing_ranks),
         rank_basis=capture.rank_basis,
@@ -184,8 +173,8 @@ def analyze(
         unmeasured=quality.unmeasured(capture, ranks),
         quality=quality.ledger(capture, (entry for report in reports for entry in report.quality)),
         ranges=[row for report in reports for row in report.ranges],
-        shared_devices=_shared_devices(capture),
-        notes=notes,
+        shared_devices=summary.shared_devices(capture),
+        notes=cautions.notes(capture, reports),
     )
     return Analysis(diagnosis, join_tables([report.segments for report in reports]))
 
@@ -204,7 +193,7 @@ def _report_ranks(
         options.steps, options.dispatch, options.output_ranges, _boundary(capture, options)
     )
     devices_of = [sum(o.process is t.process for o in capture.traces) for t in capture.traces]
-    shared = _shared_gpus(capture)
+    shared = summary.shared_gpus(capture)
     arguments = [
         (trace, rank, rank_options, options.step_index, dict(limits), devices_of[at] == 1, shared[rank])
         for at, (trace, rank) in enumerate(zip(capture.traces, capture.ranks, strict=True))
@@ -230,167 +219,11 @@ def _report_one(arguments: _Arguments) -> RankReport:
     )
 
 
-def _shared_gpus(capture: Capture) -> dict[int, list[int]]:
-    """Ranks of other processes on the same physical device, where the capture identifies devices."""
-    identity = {
-        rank: trace.device_info.uuid or trace.device_info.physical
-        for trace, rank in zip(capture.traces, capture.ranks, strict=True)
-        if trace.device_info is not None
-    }
-    return {
-        rank: [
-            other
-            for other in capture.ranks
-            if other != rank and identity.get(rank) is not None and identity.get(other) == identity[rank]
-        ]
-        for rank in capture.ranks
-    }
-
-
-def _shared_devices(capture: Capture) -> list[SharedDevice]:
-    """Devices that several processes of the capture use: their work as one union."""
-    groups = sorted({(rank, *others) for rank, others in _shared_gpus(capture).items() if others})
-    result = []
-    for group in sorted({tuple(sorted(members)) for members in groups}):
-        tables = [t.device for t, rank in zip(capture.traces, capture.ranks, strict=True) if rank in group]
-        start = np.concatenate([table.start_ns for table in tables])
-        end = np.concatenate([table.end_ns for table in tables])
-        busy = measure(union(start, end))
-        span = int(end.max() - start.min())
-        result.append(SharedDevice(ranks=list(group), span_ns=span, busy_ns=busy))
-    return result
-
-
-def _inputs(capture: Capture) -> list[Input]:
-    result = []
-    for source in capture.sources:
-        ranks = [
-            rank
-            for trace, rank in zip(capture.traces, capture.ranks, strict=True)
-            if trace.source.path == source.path
-        ]
-        result.append(
-            Input(
-                path=source.path,
-                kind=source.kind,
-                profiler_version=source.profiler_version,
-                schema_version=source.schema_version,
-                ranks=ranks,
-                partial=source.partial,
-                captured=sorted(source.captured),
-                settings=dict(sorted(source.settings)),
-                diagnostics=[d.text for d in source.diagnostics if d.severity >= WARNING],
-            )
-        )
-    return result
-
-
-def _steps(reports: list[RankReport]) -> Steps:
-    """How steps were found: the first rank's rule; ranks that differ are named."""
-    first = reports[0].steps
-    windows = [window for report in reports for window in report.rank.windows]
-    others = sorted({report.steps.rule for report in reports} - {first.rule})
-    details = list(first.notes)
-    if others:
-        details.append("other ranks by: " + ", ".join(others))
-    counts = sorted({len(report.rank.windows) for report in reports})
-    if len(counts) > 1:
-        details.append(f"ranks have {counts[0]} to {counts[-1]} windows")
-    return Steps(
-        rule=first.rule,
-        pattern=first.pattern,
-        count=len(reports[0].rank.windows),
-        warmup_count=sum(window.warmup for window in reports[0].rank.windows),
-        confidence=first.confidence,
-        phases=phases_of([report.rank for report in reports]),
-        detail="; ".join(details) if windows else "no window",
-    )
-
-
 def _hypotheses(capture: Capture, reports: list[RankReport], limits: Mapping[str, float]) -> list[Hypothesis]:
     phases = phases_of([report.rank for report in reports])
-    distorted = _distortion(capture, reports, limits)
+    distorted = cautions.distortion(capture, reports, limits)
     result = []
     for phase in phases or ["whole capture"]:
         parts = [report.evidence[phase] for report in reports if phase in report.evidence]
         result += verdicts(phase, parts, limits, distorted)
     return result
-
-
-def _distortion(capture: Capture, reports: list[RankReport], limits: Mapping[str, float]) -> str:
-    """Why absolute verdicts are weakened: lost records, or a profiler that takes much of the path."""
-    reasons = []
-    lost = [
-        d.text
-        for source in capture.sources
-        for d in source.diagnostics
-        if d.severity >= WARNING and _LOST.search(d.text)
-    ]
-    if lost:
-        reasons.append("the profiler reports lost records")
-    if any(source.partial for source in capture.sources):
-        reasons.append("a file is truncated")
-    total = sum(w.end_ns - w.start_ns for r in reports for w in r.rank.windows if not w.warmup)
-    own = sum(w.path_ns["profiler"] for r in reports for w in r.rank.windows if not w.warmup)
-    if total and own > limits["distortion_share"] * total:
-        reasons.append("the profiler's own overhead is on the path")
-    return "; ".join(reasons)
-
-
-def _notes(capture: Capture, reports: list[RankReport]) -> list[str]:
-    """What a reader must know before any figure: each a sentence."""
-    notes = []
-    for source in capture.sources:
-        if source.partial:
-            notes.append(f"{source.path} is incomplete: figures cover what could be salvaged.")
-        notes += [
-            f"The profiler says of {source.path}: {d.text}"
-            for d in source.diagnostics
-            if d.severity >= WARNING
-        ]
-    if capture.missing_ranks:
-        missing = ", ".join(str(rank) for rank in capture.missing_ranks)
-        notes.append(f"No file of rank {missing} was given: nothing is said about what these ranks did.")
-    silent = [str(r.rank.rank) for r in reports if not r.rank.device_events]
-    if silent:
-        notes.append(
-            f"Device activity was not recorded for rank {', '.join(silent)}: "
-            "no device figure and no verdict about what bounds it."
-        )
-    for report in reports:
-        notes += _rank_notes(report)
-    return notes
-
-
-def _rank_notes(report: RankReport) -> list[str]:
-    rank, notes = report.rank, []
-    if rank.shared_gpu_with:
-        others = ", ".join(str(other) for other in rank.shared_gpu_with)
-        notes.append(
-            f"Rank {rank.rank} shares its GPU with rank {others}: idle time in one process is not "
-            "necessarily free time."
-        )
-    clock = rank.clock
-    if clock.correction != "none":
-        how = (
-            f"the device clock was shifted by {clock.device_shift_ns} ns"
-            if clock.correction == "shifted"
-            else "no shift fits all pairs, so intervals were clipped"
-        )
-        notes.append(
-            f"Rank {rank.rank}: the raw clocks contradict one another ({clock.negative_latency_count} of "
-            f"{clock.pair_count} device events start before their own launch, {clock.early_return_count} "
-            f"waits return before their work has ended); {how}."
-        )
-    flagged = [window for window in rank.windows if not window.empty]
-    if flagged and all(window.warmup for window in flagged):
-        notes.append(f"Rank {rank.rank}: every window is flagged as warm-up; all of them are used.")
-    if any(entry.reason == "python-frames-recorded" and entry.count for entry in report.quality):
-        notes.append(
-            f"Rank {rank.rank}: Python frames were recorded, which slows the CPU down: "
-            "host and launch shares are inflated by an unknown amount."
-        )
-    if report.steps.rule == "whole" and rank.windows:
-        notes.append(f"Rank {rank.rank}: no steps were found; the whole capture is one window.")
-    notes += [f"Rank {rank.rank}: {note}." for note in report.steps.notes]
-    return notes
