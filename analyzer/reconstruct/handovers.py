@@ -63,8 +63,17 @@ def find_transitions(process: ProcessTrace, calls: Calls, quiet_ns: int) -> Tran
     _from_signals(found, process, quiet_ns)
     _from_delegation(found, process, calls, activity, quiet_ns)
     for items in found.values():
-        # At one instant a recorded cause is the later entry, so that it is the one found.
-        items.sort(key=lambda item: (item.at_ns, not item.inferred, item.from_ns, item.other))
+        # At one instant the last entry is found: a recorded cause before an inferred one, a hand-over
+        # before a join, then the later; never by the order in which threads appear in the file.
+        items.sort(
+            key=lambda item: (
+                item.at_ns,
+                not item.inferred,
+                item.binding == Binding.HANDOVER,
+                item.from_ns,
+                process.threads[item.other].tid,
+            )
+        )
     return Transitions(found)
 
 
@@ -147,7 +156,7 @@ def _from_delegation(
             continue
         silent, resumed = instants[gap], instants[gap + 1]
         best: dict[int, tuple[int, int, int]] = {}
-        for helper in sorted(working - {thread, -1}):
+        for helper in sorted(working - {thread, -1}, key=lambda other: process.threads[other].tid):
             for index, first, last in _delegated(activity[helper], silent, resumed, quiet_ns):
                 if index not in best or last > best[index][2]:
                     best[index] = (helper, first, last)
