@@ -234,10 +234,10 @@ class Schedule:
         self.events[event] = corr
         return self
 
-    def event_wait(self, start: int, end: int, event: str, *, stream: int) -> Self:
+    def event_wait(self, start: int, end: int, event: str, *, stream: int, result: int = -1) -> Self:
         """cudaStreamWaitEvent: ``stream`` waits for the latest record of ``event``."""
         corr = self._correlation()
-        self.call(start, end, "cudaStreamWaitEvent", corr=corr)
+        self.call(start, end, "cudaStreamWaitEvent", corr=corr, result=result)
         self.syncs.append((corr, self._lane(stream), self.events[event], False))
         return self
 

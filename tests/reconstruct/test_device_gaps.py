@@ -174,6 +174,18 @@ def test_a_wait_holds_only_the_stream_that_issued_it_and_later_work_there() -> N
     ]
 
 
+def test_a_wait_that_failed_holds_nothing() -> None:
+    """It returned an error: b is bound by its own launch."""
+    built = (
+        schedule()
+        .launch(0, 2, runs=(10, 40), name="a")
+        .event_record(2, 3, "done")
+        .event_wait(5, 6, "done", stream=20, result=400)
+        .launch(30, 32, runs=(42, 50), name="b", stream=20)
+    )
+    assert path_of(built)[-2:] == [(30, 42, "launch.latency", "b"), (42, 50, "kernel", "b")]
+
+
 def test_a_wait_without_its_record_is_counted() -> None:
     built = (
         schedule()

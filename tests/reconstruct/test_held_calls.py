@@ -99,6 +99,28 @@ def test_without_a_recorded_stream_the_work_that_ended_near_the_return_counts() 
     assert held(last_kernel(built, 90)) == [("cudaStreamSynchronize", "a")]
 
 
+def test_an_event_synchronization_without_its_record_is_told_by_what_ended_before_it_returned() -> None:
+    """b was pending too, but ended long after the return: it cannot have been awaited."""
+    built = (
+        schedule()
+        .launch(0, 2, runs=(10, 30), name="a")
+        .launch(3, 4, runs=(31, 80), name="b")
+        .call(5, 33, "cudaEventSynchronize")
+    )
+    assert held(last_kernel(built, 90)) == [("cudaEventSynchronize", "a")]
+
+
+def test_a_recorded_stream_whose_work_ended_long_after_the_return_was_not_awaited() -> None:
+    """The row names stream 7, whose work went on until 500: the record contradicts the times."""
+    built = (
+        schedule()
+        .launch(0, 2, runs=(10, 60), name="a")
+        .launch(2, 4, runs=(61, 500), name="b")
+        .sync(8, 65, stream=7)
+    )
+    assert held(built) == []
+
+
 def test_item_is_an_asynchronous_copy_and_the_synchronization_behind_it() -> None:
     """
     main      |L 0-4 |memcpyAsync 5-9 |sync 9-70            |op 70-90 |L 90
@@ -166,6 +188,15 @@ def test_a_small_pageable_copy_to_the_device_does_not_wait() -> None:
         .copy(5, 18, runs=(501, 503), host=PAGEABLE, size=64 * 1024)
     )
     assert held(built) == []
+
+
+@pytest.mark.parametrize(
+    ("size", "waits"), [(64 * 1024, []), (64 * 1024 + 1, [("cudaMemcpyAsync", "Memcpy HTOD")])]
+)
+def test_only_what_is_larger_than_64_kb_is_staged(size: int, waits: list[tuple[str, str]]) -> None:
+    """The same times for both: the transfer runs from 20 to 60 inside the call."""
+    built = schedule().copy(5, 70, runs=(20, 60), host=PAGEABLE, size=size)
+    assert held(built) == waits
 
 
 def test_a_small_synchronous_pageable_copy_still_waits_for_its_streams_earlier_work() -> None:

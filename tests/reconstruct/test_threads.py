@@ -139,3 +139,34 @@ def test_two_threads_that_hand_over_to_one_another_at_one_instant_do_not_hold_th
         (114, 130, "kernel", "k"),
     ]
     assert {name for *_, name in rows[:-4]} in ({"a", "cudaLaunchKernel"}, {"b"})
+
+
+def test_a_call_of_its_own_is_no_silence_that_another_thread_fills() -> None:
+    """main is inside cudaMemGetInfo from 100 to 210; the engine works meanwhile on something of its own."""
+    built = (
+        schedule()
+        .thread("main").launch(0, 2, runs=(10, 15), name="k0").launch(2, 4, runs=(16, 20)).launch(4, 6, runs=(21, 25))
+        .op(6, 100, "prepare").call(100, 210, "cudaMemGetInfo").op(210, 230, "next").launch(230, 234, runs=(240, 250))
+        .thread("engine").op(115, 205, "other work")
+    )  # fmt: skip
+    assert path_of(built)[-5:-2] == [
+        (6, 100, "host.framework", "prepare"),
+        (100, 210, "host.api", "cudaMemGetInfo"),
+        (210, 230, "host.framework", "next"),
+    ]
+
+
+def test_the_latest_of_a_held_call_and_a_hand_over_decides() -> None:
+    """The worker was woken at 30, but then waited for the device until 80: the path goes to the device."""
+    built = (
+        schedule()
+        .thread("scheduler").op(0, 28, "schedule").launch(0, 2, runs=(10, 75), name="k0")
+        .thread("worker").op(30, 35, "start").sync(35, 80, stream=7).op(80, 95, "forward")
+        .launch(95, 99, runs=(105, 130))
+        .flow("scheduler", 28, "worker", 30)
+    )  # fmt: skip
+    assert path_of(built)[1:4] == [
+        (10, 75, "kernel", "k0"),
+        (75, 80, "host.sync_return", "cudaStreamSynchronize"),
+        (80, 95, "host.framework", "forward"),
+    ]
