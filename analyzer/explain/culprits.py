@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from analyzer.analysis import HostCulprit
+from analyzer.arrays import group
 from analyzer.categories import CATEGORY_NAMES, Category
 from analyzer.explain.segments import merge_suffixes, place_of_thread
 from analyzer.model import HostKind, IntArray
@@ -42,17 +43,12 @@ def _of_phase(account: RankAccount, rank: int, phase: str, paths: list[Path]) ->
         return []
     name = np.where(ref >= 0, process.host.name[np.maximum(ref, 0)], -1) if len(process.host) else ref
     name = merge_suffixes(process, name)
-    keys = np.column_stack((category, thread, name))
-    groups, inverse = np.unique(keys, axis=0, return_inverse=True)
-    inverse = inverse.reshape(-1)
+    groups, inverse = group([category, thread, name])
     time = np.zeros(len(groups), np.int64)
     np.add.at(time, inverse, end - start)
     counts = np.bincount(inverse, minlength=len(groups))
-    texts = [
-        clean_name(process.names[code]) if code >= 0 else "(nothing recorded)"
-        for code in groups[:, 2].tolist()
-    ]
-    order = sorted(range(len(groups)), key=lambda at: (-time[at], groups[at, 0], groups[at, 1], texts[at]))
+    texts = [clean_name(process.names[code]) if code >= 0 else "(nothing recorded)" for _, _, code in groups]
+    order = sorted(range(len(groups)), key=lambda at: (-time[at], *groups[at][:2], texts[at]))
     result = []
     for at in order[:KEEP]:
         members = np.flatnonzero(inverse == at)
@@ -63,8 +59,8 @@ def _of_phase(account: RankAccount, rank: int, phase: str, paths: list[Path]) ->
             HostCulprit(
                 rank=rank,
                 phase=phase,
-                category=CATEGORY_NAMES[Category(int(groups[at, 0]))],
-                thread=place_of_thread(process, int(groups[at, 1])),
+                category=CATEGORY_NAMES[Category(groups[at][0])],
+                thread=place_of_thread(process, groups[at][1]),
                 name=texts[at],
                 stack=[text for _, text in stack][-MAX_STACK:],
                 frame=frames[-1] if frames else None,

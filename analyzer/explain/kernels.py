@@ -20,6 +20,14 @@ _CLASSES = {
     Category.COLLECTIVE_UNSPLIT: "collective",
 }
 
+_BODY = (
+    Category.KERNEL,
+    Category.COPY,
+    Category.GRAPH_UNRESOLVED,
+    Category.PRIOR_WORK,
+    Category.COLLECTIVE_UNSPLIT,
+)
+
 
 def kernel_table(account: RankAccount, rank: int) -> list[Kernel]:
     """All device work of one rank by name, longest total first."""
@@ -71,14 +79,8 @@ def _class_of(account: RankAccount, rows: IntArray, name: str) -> str:
 def _path_time(account: RankAccount) -> IntArray:
     """(n,) path time of each row's own body over all windows, ns."""
     total = np.zeros(len(account.work), np.int64)
-    body = (
-        Category.KERNEL,
-        Category.COPY,
-        Category.GRAPH_UNRESOLVED,
-        Category.PRIOR_WORK,
-        Category.COLLECTIVE_UNSPLIT,
-    )
+    is_body = np.isin(np.arange(len(Category)), _BODY)  # a table, since there can be many windows
     for path in account.paths:
-        mine = (path.side == ON_DEVICE) & (path.ref >= 0) & np.isin(path.category, body)
+        mine = (path.side == ON_DEVICE) & (path.ref >= 0) & is_body[path.category]
         np.add.at(total, path.ref[mine], (path.end_ns - path.start_ns)[mine])
     return total

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from analyzer.analysis import RangeTime
+from analyzer.arrays import distinct, group
 from analyzer.explain.segments import merge_suffixes, place_of_thread
 from analyzer.model import HostKind, IntArray
 from analyzer.reconstruct.nesting import innermost
@@ -25,15 +26,13 @@ def range_times(account: RankAccount, rank: int) -> list[RangeTime]:
         return []
     rows = np.flatnonzero(work.linked)
     call = work.launch[rows]
-    owner = _range_of_calls(account, np.unique(call))[call]
+    owner = _range_of_calls(account, distinct(call))[call]
     names = merge_suffixes(process, np.where(owner >= 0, process.host.name[np.maximum(owner, 0)], -1))
-    keys = np.column_stack((names, calls.thread[call]))
-    groups, inverse = np.unique(keys, axis=0, return_inverse=True)
-    inverse = inverse.reshape(-1)
+    groups, inverse = group([names, calls.thread[call]])
     total_ns = np.zeros(len(groups), np.int64)
     np.add.at(total_ns, inverse, (work.end_ns - work.start_ns)[rows])
     events = np.bincount(inverse, minlength=len(groups))
-    launches = np.bincount(np.unique(np.column_stack((inverse, call)), axis=0)[:, 0], minlength=len(groups))
+    launches = np.bincount(distinct(inverse * len(calls) + call) // len(calls), minlength=len(groups))
     table = [
         RangeTime(
             rank=rank,
@@ -43,7 +42,7 @@ def range_times(account: RankAccount, rank: int) -> list[RangeTime]:
             device_events=int(events[at]),
             total_ns=int(total_ns[at]),
         )
-        for at, (code, thread) in enumerate(groups.tolist())
+        for at, (code, thread) in enumerate(groups)
     ]
     table.sort(key=lambda row: (-row.total_ns, row.name or "", row.thread))
     return [row for at, row in enumerate(table) if at < KEEP or row.name is None]

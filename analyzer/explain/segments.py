@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 
 from analyzer.analysis import SegmentTable
+from analyzer.arrays import unique_inverse
 from analyzer.model import IntArray, ProcessTrace
 from analyzer.reconstruct.critical_path import ON_DEVICE, Path
 from analyzer.reconstruct.rank import RankAccount
-from analyzer.reconstruct.step_markers import clean_name
+from analyzer.reconstruct.step_markers import clean_names
 
 
 @dataclass
@@ -40,25 +41,21 @@ def place_of_thread(process: ProcessTrace, thread: int) -> str:
 
 def merge_suffixes(process: ProcessTrace, codes: IntArray) -> IntArray:
     """Name codes with those merged that differ only in what ``emit_nvtx`` appends to every range."""
-    values, inverse = np.unique(codes, return_inverse=True)
-    first: dict[str, int] = {}
-    merged = [
-        first.setdefault(clean_name(process.names[code]), code) if code >= 0 else -1
-        for code in values.tolist()
-    ]
-    return np.array(merged, np.int64)[inverse]
+    values, inverse = unique_inverse(codes)
+    # The smallest code of each text stands for all; -1 (the only code below 0) has a text of its own.
+    _, first, text = np.unique(
+        clean_names(process.names).of_code[values], return_index=True, return_inverse=True
+    )
+    return values[first[text]][inverse]
 
 
 def segment_table(account: RankAccount, rank: int) -> SegmentTable:
     """All segments of all windows of one rank, in (window, start) order."""
     process, work = account.trace.process, account.work
     names, places = _Interner(), _Interner()
-    name_parts, place_parts = [], []
-    for path in account.paths:
-        codes = _name_codes(account, path)
-        name_parts.append(_recode(codes, process.names, names))
-        place_parts.append(_places(process, work.lane, path, places))
     whole = _concatenate(account.paths)
+    name = _recode(_name_codes(account, whole), process.names, names)
+    place = _places(process, work.lane, whole, places)
     windows = np.concatenate(
         [
             np.full(len(path), window.index, np.int32)
@@ -69,24 +66,28 @@ def segment_table(account: RankAccount, rank: int) -> SegmentTable:
     return SegmentTable(
         rank=np.full(len(windows), rank, np.int32),
         window=windows,
-        start_ns=whole["start_ns"].astype(np.int64),
-        end_ns=whole["end_ns"].astype(np.int64),
-        category=whole["category"].astype(np.int8),
-        binding=whole["binding"].astype(np.int8),
-        inferred=whole["inferred"].astype(bool),
-        name=np.concatenate(name_parts or [np.empty(0, np.int32)]).astype(np.int32),
-        place=np.concatenate(place_parts or [np.empty(0, np.int32)]).astype(np.int32),
+        start_ns=whole.start_ns.astype(np.int64),
+        end_ns=whole.end_ns.astype(np.int64),
+        category=whole.category.astype(np.int8),
+        binding=whole.binding.astype(np.int8),
+        inferred=whole.inferred.astype(bool),
+        name=name.astype(np.int32),
+        place=place.astype(np.int32),
         names=tuple(names.texts),
         places=tuple(places.texts),
     )
 
 
-def _concatenate(paths: tuple[Path, ...]) -> dict[str, np.ndarray[tuple[int], np.dtype[np.generic]]]:
-    columns = ("start_ns", "end_ns", "category", "binding", "inferred")
-    return {
-        name: np.concatenate([getattr(path, name) for path in paths] or [np.empty(0, np.int64)])
-        for name in columns
-    }
+def _concatenate(paths: tuple[Path, ...]) -> Path:
+    """The segments of all windows as one table."""
+    return Path(
+        **{
+            column.name: np.concatenate(
+                [getattr(path, column.name) for path in paths] or [np.empty(0, np.int64)]
+            )
+            for column in fields(Path)
+        }
+    )
 
 
 def _name_codes(account: RankAccount, path: Path) -> IntArray:
@@ -100,15 +101,21 @@ def _name_codes(account: RankAccount, path: Path) -> IntArray:
 
 
 def _recode(codes: IntArray, texts: tuple[str, ...], interner: _Interner) -> IntArray:
-    values, inverse = np.unique(codes, return_inverse=True)
+    values, inverse = unique_inverse(codes)
     # Interned in order of first appearance, so that equal inputs give equal tables.
-    first = np.full(len(values), len(codes), np.int64)
-    np.minimum.at(first, inverse, np.arange(len(codes)))
+    first = _first_positions(inverse, len(values))
     new = np.full(len(values), -1, np.int64)
     for at in np.argsort(first, kind="stable").tolist():
         if values[at] >= 0:
             new[at] = interner.code(texts[values[at]])
     return new[inverse] if len(codes) else codes
+
+
+def _first_positions(inverse: IntArray, count: int) -> IntArray:
+    """Where each of ``count`` values occurs first."""
+    first = np.empty(count, np.int64)
+    first[inverse[::-1]] = np.arange(len(inverse))[::-1]  # of several writes to one place the last holds
+    return first
 
 
 def _places(
@@ -117,9 +124,8 @@ def _places(
     device = (path.side == ON_DEVICE) & (path.ref >= 0)
     key = np.where(path.thread >= 0, -2 - path.thread, -1)
     key[device] = lane[path.ref[device]]
-    values, inverse = np.unique(key, return_inverse=True)
-    first = np.full(len(values), len(key), np.int64)
-    np.minimum.at(first, inverse, np.arange(len(key)))
+    values, inverse = unique_inverse(key)
+    first = _first_positions(inverse, len(values))
     new = np.full(len(values), -1, np.int64)
     for at in np.argsort(first, kind="stable").tolist():
         value = int(values[at])

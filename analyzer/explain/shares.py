@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
+from analyzer.arrays import distinct
 from analyzer.categories import Category
 from analyzer.explain.catalogue import HOST, LAUNCH, Entry
 from analyzer.intervals import Intervals, covered, union
@@ -17,7 +19,7 @@ from analyzer.stats import bootstrap_mean_interval
 
 FloatArray = npt.NDArray[np.float64]
 
-_FOLLOWS_RETURN = tuple(HOST | LAUNCH | {Category.HOST_OUTPUT, Category.HOST_SYNC_RETURN})
+_FOLLOWS_RETURN = HOST | LAUNCH | {Category.HOST_OUTPUT, Category.HOST_SYNC_RETURN}
 
 
 @dataclass(frozen=True)
@@ -30,14 +32,20 @@ class WindowShares:
     step: FloatArray
 
 
+@lru_cache
+def _table(categories: frozenset[Category]) -> npt.NDArray[np.bool_]:
+    """(c,) bool, to be indexed by category: one look-up per segment, which pays with many windows."""
+    return np.isin(np.arange(len(Category)), tuple(categories))
+
+
 def amounts(entry: Entry, path: Path, work: Work) -> IntArray:
     """(n,) int64: how much of each segment belongs to the hypothesis's quantity, ns."""
     length = path.end_ns - path.start_ns
-    mine = np.where(np.isin(path.category, tuple(entry.categories)), length, 0)
+    mine = np.where(_table(entry.categories)[path.category], length, 0)
     if entry.id != "synchronization":
         return np.asarray(mine, np.int64)
     after = covered(_returns_to_work(path, work), path.start_ns, path.end_ns)
-    follows = np.isin(path.category, _FOLLOWS_RETURN)
+    follows = _table(_FOLLOWS_RETURN)[path.category]
     return np.where(follows, np.maximum(mine, after), mine).astype(np.int64)
 
 
@@ -50,7 +58,7 @@ def _returns_to_work(path: Path, work: Work) -> Intervals:
     host = (path.side != ON_DEVICE) | (path.category == Category.LAUNCH_LATENCY)
     from_device = host & np.concatenate(([False], ~host[:-1])) if len(host) else host
     returning = path.category == Category.HOST_SYNC_RETURN
-    instants = np.unique(np.concatenate((path.start_ns[from_device], path.end_ns[returning])))
+    instants = distinct(np.concatenate((path.start_ns[from_device], path.end_ns[returning])))
     following = np.searchsorted(work.start_ns, instants, side="left")
     has = following < len(work)
     return union(instants[has], work.start_ns[following[has]])
@@ -62,7 +70,7 @@ def window_shares(entry: Entry, paths: list[Path], work: Work) -> WindowShares:
     for path in paths:
         length = path.end_ns - path.start_ns
         mine = amounts(entry, path, work)
-        possible = np.where(np.isin(path.category, tuple(entry.could_belong)), length, mine)
+        possible = np.where(_table(entry.could_belong)[path.category], length, mine)
         value.append(mine.sum())
         low.append(mine[~path.inferred].sum())
         high.append(possible.sum())

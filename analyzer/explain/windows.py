@@ -25,20 +25,29 @@ def path_totals(path: Path) -> dict[str, int]:
 def window_results(account: RankAccount) -> list[WindowResult]:
     """Every window of one rank with its path, its exposure and its counts."""
     counts = _counts(account)
+    overlaps: list[dict[str, int]] | list[None] = [None] * len(account.windows)
+    if account.exposure is not None:
+        overlaps = account.exposure.overlaps(
+            np.array([window.start_ns for window in account.windows], np.int64),
+            np.array([window.end_ns for window in account.windows], np.int64),
+        )
     return [
-        _window_result(account, window, path, counts)
-        for window, path in zip(account.windows, account.paths, strict=True)
+        _window_result(account, window, path, overlap, counts)
+        for window, path, overlap in zip(account.windows, account.paths, overlaps, strict=True)
     ]
 
 
 def _window_result(
-    account: RankAccount, window: Window, path: Path, counts: dict[str, list[int]]
+    account: RankAccount,
+    window: Window,
+    path: Path,
+    overlap: dict[str, int] | None,
+    counts: dict[str, list[int]],
 ) -> WindowResult:
-    exposed = overlap = None
+    exposed = None
     if account.exposure is not None:
         by_label = account.exposure.window(window.start_ns, window.end_ns)
         exposed = {EXPOSURE_NAMES[label]: by_label[label] for label in Exposure}
-        overlap = account.exposure.overlap(window.start_ns, window.end_ns)
     totals = path_totals(path)
     if sum(totals.values()) != window.end_ns - window.start_ns:
         raise InvariantError(f"path of window {window.index} does not sum to the window")

@@ -157,10 +157,15 @@ def _event_predecessors(
     lane, record = targets.sync_row(waits)
     source = targets.before_record(record)
     unresolved = int((~np.isin(record, process.event_records.correlation) | (record == 0)).sum())
+    every_root = np.flatnonzero(replays.is_root)
+    roots_of = {
+        replay: every_root[at].tolist() for replay, at in group_indices(work.replay[every_root]).items()
+    }
     discarded = 0
     for value in np.unique(lane[source >= 0]):
         here = np.flatnonzero((source >= 0) & (lane == value))
-        discarded += _apply_waits(event, work, replays, int(value), calls.start_ns[waits[here]], source[here])
+        wait_ns = calls.start_ns[waits[here]]
+        discarded += _apply_waits(event, work, replays, roots_of, int(value), wait_ns, source[here])
     _legacy_stream_order(event, work, process, targets)
     roots = np.flatnonzero(replays.is_root)
     previous = replays.previous[work.replay[roots]] if len(replays) else roots
@@ -170,7 +175,13 @@ def _event_predecessors(
 
 
 def _apply_waits(
-    event: IntArray, work: Work, replays: Replays, lane: int, wait_ns: IntArray, source: IntArray
+    event: IntArray,
+    work: Work,
+    replays: Replays,
+    roots_of: dict[int, list[int]],
+    lane: int,
+    wait_ns: IntArray,
+    source: IntArray,
 ) -> int:
     """Give each wait's source to the first work submitted to the waiting stream after it.
 
@@ -187,12 +198,7 @@ def _apply_waits(
         if position >= len(order):
             continue
         target = int(unit[order[position]])
-        held = (
-            [target]
-            if target >= 0
-            else np.flatnonzero(replays.is_root & (work.replay == -target - 1)).tolist()
-        )
-        for row in held:
+        for row in [target] if target >= 0 else roots_of.get(-target - 1, []):
             if origin >= row:
                 discarded += 1
             elif event[row] < 0 or work.end_ns[origin] > work.end_ns[event[row]]:

@@ -8,6 +8,7 @@ hand-over or a join. See docs/algorithm.md.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -63,8 +64,8 @@ class _Draft:
         self,
         start: int,
         end: int,
-        category: Category,
-        binding: Binding,
+        category: int,  # Category
+        binding: int,  # Binding
         *,
         inferred: bool = False,
         side: int = ON_DEVICE,
@@ -74,6 +75,10 @@ class _Draft:
         start = max(start, self.low)
         if end > start:
             self.rows.append((start, end, category, binding, inferred, side, ref, thread))
+
+
+def _view(column: npt.NDArray[Any]) -> memoryview[int]:
+    return np.ascontiguousarray(column).data
 
 
 @dataclass
@@ -89,21 +94,15 @@ class Walker:
     profiler: Intervals
     turnaround_ns: int
     loops_cut: int = 0
-    _lists: dict[str, list[int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        # Plain lists: the chase reads single elements, where numpy scalars are several times slower.
+        # Memory views: the chase reads single elements, where numpy scalars are several times slower and
+        # lists would hold an object for each.
         work, bindings = self.work, self.bindings
-        self._lists = {
-            "start": work.start_ns.tolist(),
-            "end": work.end_ns.tolist(),
-            "label": work.label.tolist(),
-            "launch": work.launch.tolist(),
-            "kind": bindings.kind.tolist(),
-            "pred": bindings.predecessor.tolist(),
-            "inferred": bindings.inferred.tolist(),
-            "high": bindings.latency_high_ns.tolist(),
-        }
+        self._start, self._end = _view(work.start_ns), _view(work.end_ns)
+        self._label, self._launch = _view(work.label), _view(work.launch)
+        self._kind, self._pred = _view(bindings.kind), _view(bindings.predecessor)
+        self._inferred, self._high = _view(bindings.inferred), _view(bindings.latency_high_ns)
         self._held_by_thread = {
             int(thread): np.flatnonzero(self.held.thread == thread) for thread in np.unique(self.held.thread)
         }
@@ -134,16 +133,15 @@ class Walker:
 
     def _device(self, draft: _Draft, row: int, instant: int) -> tuple[int | None, int, int]:
         """Body of ``row`` and the gap before it; where the walk goes on."""
-        get = self._lists
-        kind, pred = get["kind"][row], get["pred"][row]
-        begin = min(get["start"][row], instant)
-        label = Category(get["label"][row])
+        kind, pred = self._kind[row], self._pred[row]
+        begin = min(self._start[row], instant)
+        label = self._label[row]
         if pred < 0:
             draft.add(begin, instant, label, Binding.WORK, ref=row)
             if kind == Binding.SUBMISSION:
                 return self._submission(draft, row, begin)
             return None, -1, begin
-        done = min(get["end"][pred], instant)
+        done = min(self._end[pred], instant)
         body = max(begin, done)
         draft.add(body, instant, label, Binding.WORK, ref=row)
         if done < begin:
@@ -151,20 +149,20 @@ class Walker:
         return pred, -1, done
 
     def _gap(self, draft: _Draft, row: int, kind: int, done: int, begin: int) -> None:
-        inferred = bool(self._lists["inferred"][row])
+        inferred = bool(self._inferred[row])
         if kind in (Binding.STREAM, Binding.GRAPH):
             category = Category.GAP_DISPATCH
         elif kind == Binding.MISSING:
             category = Category.GAP_DISPATCH if begin - done <= self.turnaround_ns else Category.UNATTRIBUTED
         else:
             category = Category.GAP_DEPENDENCY
-        draft.add(done, begin, category, Binding(kind), inferred=inferred, ref=row)
+        draft.add(done, begin, category, kind, inferred=inferred, ref=row)
 
     def _submission(self, draft: _Draft, row: int, begin: int) -> tuple[int | None, int, int]:
         """The wait from the launch call to the work's start; the walk goes on in the launching thread."""
-        call = self._lists["launch"][row]
+        call = self._launch[row]
         called = min(int(self.calls.start_ns[call]), begin)
-        explained = min(called + self._lists["high"][row], begin)
+        explained = min(called + self._high[row], begin)
         if explained < begin:
             self._beyond_latency(draft, row, call, explained, begin)
         draft.add(called, explained, Category.LAUNCH_LATENCY, Binding.SUBMISSION, ref=row)
@@ -174,7 +172,7 @@ class Walker:
         """What submission cannot explain: recorded overhead, the call itself, then an unseen wait."""
         pieces: list[tuple[int, int, Category, bool]] = []
         whole = (np.array([low]), np.array([high]))
-        overhead = intersect(self.profiler, whole)
+        overhead = intersect(whole, self.profiler)
         rest = subtract(whole, overhead)
         returned = np.array([min(max(int(self.calls.end_ns[call]), low), high)])
         running = intersect(rest, (np.array([low]), returned))
@@ -235,7 +233,7 @@ class Walker:
         if held < 0 or returned <= draft.low:
             return None, thread, draft.low
         row = int(self.held.work[held])
-        finished = min(self._lists["end"][row], returned)
+        finished = min(self._end[row], returned)
         draft.add(
             finished,
             returned,

@@ -44,10 +44,10 @@ class ExposureLine:
             raise InvariantError(f"exposure does not partition [{low}, {high})")
         return result
 
-    def overlap(self, low: int, high: int) -> dict[str, int]:
-        """Hidden time inside ``[low, high)``: reported beside the partition, never added to it."""
-        lows, highs = np.array([low]), np.array([high])
-        return {name: int(covered(part, lows, highs)[0]) for name, part in self.hidden.items()}
+    def overlaps(self, lows: IntArray, highs: IntArray) -> list[dict[str, int]]:
+        """Hidden time inside each ``[low, high)``: reported beside the partition, never added to it."""
+        columns = [covered(part, lows, highs).tolist() for part in self.hidden.values()]
+        return [dict(zip(self.hidden, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 def expose(work: Work, profiler: Intervals, low: int, high: int) -> ExposureLine:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from analyzer.arrays import distinct
 from analyzer.categories import Binding
 from analyzer.model import HostKind, IntArray, ProcessTrace
 from analyzer.reconstruct.host_account import OS_WAIT
@@ -87,7 +88,7 @@ def _activity(process: ProcessTrace) -> dict[int, IntArray]:
     for thread in range(len(process.threads)):
         mine = rows[edges[thread] : edges[thread + 1]]
         if len(mine):
-            result[thread] = np.unique(np.concatenate((host.start_ns[mine], host.end_ns[mine])))
+            result[thread] = distinct(np.concatenate((host.start_ns[mine], host.end_ns[mine])))
     return result
 
 
@@ -96,10 +97,15 @@ def _from_flows(
 ) -> None:
     """Recorded flows between threads that end a quiet time (autograd's forward-backward links do not)."""
     flows = process.flows
-    for row in range(len(flows)):
-        name = process.names[flows.kind[row]] if flows.kind[row] >= 0 else ""
+    others = [
+        code
+        for code in np.unique(flows.kind).tolist()
+        if code >= 0 and _NOT_A_HANDOVER.search(process.names[code])
+    ]
+    hands_over = ~np.isin(flows.kind, others) & (flows.from_thread != flows.to_thread)
+    for row in np.flatnonzero(hands_over).tolist():
         source, target = int(flows.from_thread[row]), int(flows.to_thread[row])
-        if _NOT_A_HANDOVER.search(name) or source == target or target not in activity:
+        if target not in activity:
             continue
         at_ns, from_ns = int(flows.to_ns[row]), int(flows.from_ns[row])
         instants = activity[target]
@@ -171,9 +177,12 @@ def _from_delegation(
 
 def _inside_call(calls: Calls, thread: int, instants: IntArray) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     """Whether a call of the thread begins at each instant: the silence is then inside that call."""
-    mine = calls.thread == thread
+    mine = calls.of_thread(thread)
     starts = calls.start_ns[mine][calls.end_ns[mine] > calls.start_ns[mine]]
-    return np.isin(instants, starts)
+    if not len(starts):
+        return np.zeros(len(instants), bool)
+    at = np.searchsorted(starts, instants, side="right") - 1
+    return np.asarray((at >= 0) & (starts[at] == instants), bool)
 
 
 def _delegated(

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from analyzer.arrays import distinct
 from analyzer.categories import Category
 from analyzer.cuda_api import SUBMISSIONS, WAITS
 from analyzer.intervals import Intervals, subtract, union
@@ -114,7 +115,8 @@ class HostAccount:
         bounds, owner, crossings = innermost(host.start_ns[nested], host.end_ns[nested])
         owner = np.where(owner >= 0, nested[np.maximum(owner, 0)], -1) if len(nested) else owner
 
-        mine = np.flatnonzero(self.calls.thread == thread)
+        span = self.calls.of_thread(thread)
+        mine = np.arange(span.start, span.stop)
         submits = mine[np.isin(self.calls.kind[mine], list(SUBMISSIONS))]
         bursts, gap_ns = self._bursts(thread, submits)
         declared = [self._declared(rows, mask) for mask in (self.roles.dispatch, self.roles.scheduling)]
@@ -135,7 +137,7 @@ class HostAccount:
             (self._of(submits), Category.LAUNCH_API),
             (self._profiler(rows), Category.PROFILER),
         )
-        merged = np.unique(np.concatenate([bounds, *(edge for layer, _ in layers for edge in layer)]))
+        merged = distinct(np.concatenate([bounds, *(edge for layer, _ in layers for edge in layer)]))
         row = _at(bounds, owner, merged)
         category = self._base_category(row)
         for layer, value in layers:

@@ -24,7 +24,7 @@ from analyzer.reconstruct.step_markers import (
     DISPATCH_RANGES,
     OUTPUT_RANGES,
     SCHEDULING_RANGES,
-    clean_name,
+    clean_names,
 )
 from analyzer.reconstruct.steps import StepRanges, find_steps
 from analyzer.reconstruct.sync_targets import SyncTargets
@@ -155,9 +155,4 @@ def _named(process: ProcessTrace, matcher: Callable[[str], object]) -> BoolArray
     """Mask of ranges, ops and frames whose clean name satisfies ``matcher``."""
     host = process.host
     named = np.isin(host.kind, (HostKind.RANGE, HostKind.SPAN, HostKind.OP, HostKind.FRAME))
-    codes = [
-        code
-        for code in np.unique(host.name[named]).tolist()
-        if code >= 0 and matcher(clean_name(process.names[code]))
-    ]
-    return named & np.isin(host.name, codes)
+    return named & clean_names(process.names).matching(matcher)[host.name]

@@ -8,7 +8,12 @@ cut before matching.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
 
 PREFILL, DECODE, MIXED = "prefill", "decode", "mixed"
 
@@ -80,6 +85,27 @@ _OP_SUFFIX = re.compile(r"(?:, (?:seq|op_id|sizes|input_op_ids) = .*)$", re.DOTA
 def clean_name(name: str) -> str:
     """A range name without what ``emit_nvtx`` appends to it."""
     return _OP_SUFFIX.sub("", name)
+
+
+@dataclass(frozen=True)
+class CleanNames:
+    """The distinct clean texts of a name table; ``emit_nvtx`` makes a name of its own for every range."""
+
+    texts: tuple[str, ...]
+    of_code: npt.NDArray[np.int64]  # text of each name code; the last entry serves the code -1
+
+    def matching(self, matcher: Callable[[str], object]) -> npt.NDArray[np.bool_]:
+        """(names + 1,) bool, to be indexed by name code: whether the clean text satisfies ``matcher``."""
+        hit = np.array([bool(matcher(text)) for text in self.texts] + [False])
+        return hit[self.of_code]
+
+
+@lru_cache(maxsize=2)  # every stage asks for the same table
+def clean_names(names: tuple[str, ...]) -> CleanNames:
+    """Clean a name table once, instead of each name at each use."""
+    texts: dict[str, int] = {}
+    codes = [texts.setdefault(clean_name(name), len(texts)) for name in names]
+    return CleanNames(tuple(texts), np.array([*codes, -1], np.int64))
 
 
 def find_marker(name: str) -> Marker | None:

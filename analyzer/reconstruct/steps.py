@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from analyzer.arrays import group
 from analyzer.errors import StepsError
 from analyzer.model import DeviceKind, HostKind, HostTable, IntArray, ProcessTrace
-from analyzer.reconstruct.step_markers import PROFILER_STEP, STEP_MARKERS, clean_name
-from analyzer.reconstruct.work import Calls, Work
+from analyzer.reconstruct.step_markers import PROFILER_STEP, STEP_MARKERS, clean_name, clean_names
+from analyzer.reconstruct.work import Calls, Work, group_indices
 
 MARKER_KINDS = (HostKind.RANGE, HostKind.SPAN, HostKind.OP, HostKind.FRAME)
 NAMED_KINDS = (HostKind.RANGE, HostKind.SPAN, HostKind.OP)
@@ -148,12 +149,7 @@ def _matching(
 ) -> IntArray:
     host = process.host
     rows = np.flatnonzero(np.isin(host.kind, kinds))
-    codes = [
-        code
-        for code in np.unique(host.name[rows]).tolist()
-        if code >= 0 and matcher(clean_name(process.names[code]))
-    ]
-    return rows[np.isin(host.name[rows], codes)]
+    return rows[clean_names(process.names).matching(matcher)[host.name[rows]]]
 
 
 def _by_profiler_step(process: ProcessTrace, calls: Calls) -> StepRanges | None:
@@ -186,30 +182,36 @@ def _by_rhythm(process: ProcessTrace, calls: Calls) -> StepRanges | None:
     launches = np.sort(calls.start_ns[calls.correlation != 0])
     if not len(rows) or not len(launches):
         return None
-    groups: dict[tuple[int, str], list[int]] = {}
-    templates = {
-        code: _COUNTER.sub("#", clean_name(process.names[code]))
-        for code in np.unique(host.name[rows]).tolist()
-        if code >= 0 and not _NO_STEP.match(process.names[code])
-    }
-    for row, thread, code in zip(
-        rows.tolist(), host.thread[rows].tolist(), host.name[rows].tolist(), strict=True
-    ):
-        if code in templates:
-            groups.setdefault((thread, templates[code]), []).append(row)
+    texts, template_of = _templates(process.names)
+    template = template_of[host.name[rows]]
+    rows, template = rows[template >= 0], template[template >= 0]
+    groups, group_of = group([host.thread[rows], template])
     best: tuple[float, int, str] | None = None
     chosen: IntArray | None = None
-    for (_, template), members in groups.items():
-        index = np.array(members, np.int64)
+    # In order of first appearance: of equals the first stays.
+    members = sorted(group_indices(group_of).items(), key=lambda item: int(item[1][0]))
+    for at, positions in members:
+        template_text, index = texts[groups[at][1]], rows[positions]
         enclosed = _enclosed_share(host, index, launches)
         if len(index) < MIN_REPEATS or enclosed < MIN_ENCLOSED or not _regular(host, index):
             continue
-        key = (round(enclosed, 1), -len(index), template)
+        key = (round(enclosed, 1), -len(index), template_text)
         if best is None or key > best:
             best, chosen = key, index
     if best is None or chosen is None:
         return None
     return _ranges(process, chosen, "repeated-range", best[2], "medium")
+
+
+def _templates(names: tuple[str, ...]) -> tuple[tuple[str, ...], IntArray]:
+    """Names with every number replaced, and the template of each name code (-1: none, or no step)."""
+    clean = clean_names(names)
+    templates: dict[str, int] = {}
+    of_text = [
+        -1 if _NO_STEP.match(text) else templates.setdefault(_COUNTER.sub("#", text), len(templates))
+        for text in clean.texts
+    ]
+    return tuple(templates), np.array([*of_text, -1], np.int64)[clean.of_code]
 
 
 def _enclosed_share(host: HostTable, rows: IntArray, launches: IntArray) -> float:
@@ -279,9 +281,7 @@ def _by_kernel_period(calls: Calls, work: Work) -> StepRanges | None:
     if len(rows) < 2 * MIN_REPEATS:
         return None
     rows = rows[np.argsort(work.launch_ns[rows], kind="stable")]
-    shape = np.column_stack((work.table.name[rows], work.table.grid[rows]))
-    _, code = np.unique(shape, axis=0, return_inverse=True)
-    code = code.reshape(-1)
+    _, code = group([work.table.name[rows], *work.table.grid[rows].T])
     counts = np.bincount(code)
     repeated = np.lexsort((np.arange(len(counts)), counts))
     repeated = repeated[counts[repeated] >= MIN_REPEATS][:MAX_ANCHORS]

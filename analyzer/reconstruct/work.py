@@ -57,6 +57,11 @@ class Calls:
         ids, first = np.unique(self.correlation[order], return_index=True)
         return ids, order[first]
 
+    def of_thread(self, thread: int) -> slice:
+        """Positions of one thread's calls: the table is sorted by thread."""
+        low, high = np.searchsorted(self.thread, [thread, thread + 1])
+        return slice(int(low), int(high))
+
     def find(self, correlation: IntArray) -> IntArray:
         """(n,) int64: index of the outermost call of each correlation id, -1 where none is recorded."""
         ids, calls = self.by_correlation
@@ -247,7 +252,7 @@ def _replays(launch: IntArray, calls: Calls) -> IntArray:
     from_graph = linked[calls.kind[launch[linked]] == CallKind.GRAPH_LAUNCH]
     if len(from_graph):
         launches = np.unique(launch[from_graph])
-        by_time = launches[np.argsort(calls.start_ns[launches], kind="stable")]
-        ordinal = {int(call): at for at, call in enumerate(by_time)}
-        replay[from_graph] = [ordinal[int(call)] for call in launch[from_graph]]
+        ordinal = np.empty(len(launches), np.int64)
+        ordinal[np.argsort(calls.start_ns[launches], kind="stable")] = np.arange(len(launches))
+        replay[from_graph] = ordinal[np.searchsorted(launches, launch[from_graph])]
     return replay

@@ -11,8 +11,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from analyzer import frames
 from analyzer.analysis import Analysis, SegmentTable
+from analyzer.arrays import group
 from analyzer.categories import BINDING_NAMES, CATEGORY_NAMES
 from analyzer.report.escape import visible
 
@@ -50,7 +53,7 @@ def _quoted(text: str) -> str:
 
 
 def _segment_lines(table: SegmentTable) -> Iterator[str]:
-    """Lines of segments.csv. There can be millions, so each distinct text is quoted only once."""
+    """Lines of segments.csv. There can be millions: what they share is made into text only once."""
     categories, bindings = list(CATEGORY_NAMES.values()), list(BINDING_NAMES.values())
     # the last entry serves the code -1
     names = [*map(_quoted, table.names), ""]
@@ -58,12 +61,20 @@ def _segment_lines(table: SegmentTable) -> Iterator[str]:
     flags = ("false", "true")
     for start in range(0, len(table), CHUNK_ROWS):
         part = slice(start, start + CHUNK_ROWS)
-        rows = zip(*(getattr(table, name)[part].tolist() for name in frames.SEGMENT_COLUMNS), strict=True)
-        for rank, window, begin, end, category, binding, inferred, name, place in rows:
-            yield (
-                f"{rank},{window},{begin},{end},{categories[category]},{bindings[binding]},"
-                f"{flags[inferred]},{names[name]},{places[place]}\n"
-            )
+        windows, window_of = group([table.rank[part], table.window[part]])
+        heads = [f"{rank},{window}," for rank, window in windows]
+        kinds, kind_of = group(
+            [table.category[part], table.binding[part], table.inferred[part].view(np.int8), table.name[part],
+             table.place[part]]
+        )  # fmt: skip
+        tails = [
+            f",{categories[category]},{bindings[binding]},{flags[inferred]},{names[name]},{places[place]}\n"
+            for category, binding, inferred, name, place in kinds
+        ]
+        spans = zip(window_of.tolist(), table.start_ns[part].tolist(), table.end_ns[part].tolist(),
+                    kind_of.tolist(), strict=True)  # fmt: skip
+        for window, begin, end, kind in spans:
+            yield f"{heads[window]}{begin},{end}{tails[kind]}"
 
 
 def _segments(path: Path, analysis: Analysis) -> None:

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from analyzer.arrays import group
 from analyzer.model import CopyKind, DeviceKind, DeviceTable, IntArray, MemoryKind
-from analyzer.readers.nsys_sqlite.arrays import group
 from analyzer.readers.nsys_sqlite.bulk import NO_TIME, Column, Database
 from analyzer.readers.nsys_sqlite.ledger import Ledger, ordered_ends, usable_rows
 from analyzer.readers.nsys_sqlite.strings import Strings, first_known

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import sqlalchemy as sa
 
+from analyzer.arrays import group, unique_inverse
 from analyzer.model import CodeArray, HostKind, IntArray, SmallArray
-from analyzer.readers.nsys_sqlite.arrays import group, unique_inverse
 from analyzer.readers.nsys_sqlite.bulk import NO_TIME, Column, Database
 from analyzer.readers.nsys_sqlite.identifiers import NO_PROCESS, global_pid_of
 from analyzer.readers.nsys_sqlite.ledger import Ledger, ordered_ends, usable_rows

@@ -12,8 +12,8 @@ import json
 import numpy as np
 import sqlalchemy as sa
 
+from analyzer.arrays import group
 from analyzer.model import CodeArray, MetricTable
-from analyzer.readers.nsys_sqlite.arrays import group
 from analyzer.readers.nsys_sqlite.bulk import NO_TIME, Column, Database
 from analyzer.readers.nsys_sqlite.ledger import Ledger
 from analyzer.readers.nsys_sqlite.strings import Strings

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from analyzer.arrays import group, unique_inverse
 from analyzer.model import (
     CodeArray,
     DeviceTable,
@@ -20,7 +21,6 @@ from analyzer.model import (
     Thread,
 )
 from analyzer.readers.nsys_sqlite.activities import DeviceRows
-from analyzer.readers.nsys_sqlite.arrays import group, unique_inverse
 from analyzer.readers.nsys_sqlite.devices import Streams
 from analyzer.readers.nsys_sqlite.host import HostRows
 from analyzer.readers.nsys_sqlite.identifiers import NO_PROCESS, tid_of

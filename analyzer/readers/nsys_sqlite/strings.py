@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pyarrow as pa
 
+from analyzer.arrays import unique_inverse
 from analyzer.model import CodeArray, IntArray
 from analyzer.readers.interning import Interner
-from analyzer.readers.nsys_sqlite.arrays import unique_inverse
 from analyzer.readers.nsys_sqlite.bulk import Database, Texts
 from analyzer.readers.nsys_sqlite.ledger import Ledger
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from analyzer.arrays import group
 from analyzer.model import HostKind, IntArray
-from analyzer.readers.nsys_sqlite.arrays import group
 from analyzer.readers.nsys_sqlite.bulk import NO_TIME, Column, Database
 from analyzer.readers.nsys_sqlite.host import HostRows
 from analyzer.readers.nsys_sqlite.identifiers import NO_PROCESS, NOT_APPLICABLE_32
