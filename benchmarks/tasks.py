@@ -1,0 +1,146 @@
+"""One measured task in a process of its own: ``python -m benchmarks.tasks NAME FILE`` prints its cost as JSON.
+
+Imports are done before the clock starts, so that a figure is the work on the file. Peak memory is that of
+the whole process (VmHWM), interpreter and libraries included.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import resource
+import sqlite3
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+Task = Callable[[Path], object]
+
+
+class TypedEvent(msgspec.Struct, gc=False):
+    """The fields that the reader needs of each event."""
+
+    ph: str | None = None
+    cat: str | None = None
+    name: str | None = None
+    pid: int | str | None = None
+    tid: int | str | None = None
+    ts: float = 0.0
+    dur: float = 0.0
+    id: msgspec.Raw = msgspec.Raw(b"{}")
+    args: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+class TypedFile(msgspec.Struct):
+    """A trace as far as its events go."""
+
+    events: list[TypedEvent] = msgspec.field(name="traceEvents")
+
+
+NSYS_COLUMNS = {
+    "CUPTI_ACTIVITY_KIND_KERNEL": "start end deviceId contextId streamId correlationId globalPid graphNodeId "
+    "demangledName shortName mangledName gridX gridY gridZ blockX blockY blockZ registersPerThread "
+    "staticSharedMemory dynamicSharedMemory",
+    "CUPTI_ACTIVITY_KIND_MEMCPY": "start end deviceId contextId streamId correlationId globalPid graphNodeId "
+    "bytes copyKind srcKind dstKind",
+    "CUPTI_ACTIVITY_KIND_RUNTIME": "start end globalTid eventClass correlationId nameId returnValue",
+    "NVTX_EVENTS": "start end globalTid eventType endGlobalTid textId domainId text",
+}
+"""The columns that the reader fetches from the generated export."""
+
+
+def peak_bytes() -> int:
+    """Largest resident size of this process so far."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+        return int(line.split()[1]) * 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def _json_load() -> Task:
+    def run(path: Path) -> object:
+        with path.open("rb") as file:
+            return json.load(file)
+
+    return run
+
+
+def _typed_parse() -> Task:
+    """One typed decode of the whole file, nothing else done."""
+    decoder = msgspec.json.Decoder(TypedFile)
+    return lambda path: decoder.decode(path.read_bytes())
+
+
+def _sql_aggregate() -> Task:
+    def run(path: Path) -> object:
+        with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
+            return [
+                database.execute(
+                    f"SELECT {', '.join(_aggregate(column) for column in columns.split())} FROM {table}"
+                ).fetchone()
+                for table, columns in NSYS_COLUMNS.items()
+            ]
+
+    return run
+
+
+def _aggregate(column: str) -> str:
+    # total() adds as double: sums of times and ids do not fit into 64 bits
+    return f'sum(length("{column}"))' if column == "text" else f'total("{column}")'
+
+
+def _read() -> Task:
+    from analyzer import pipeline
+
+    return pipeline.read
+
+
+def _diagnose() -> Task:
+    """The command itself, report included."""
+    from analyzer import cli, pipeline
+    from analyzer.report import cautions, findings, outputs
+
+    del pipeline, cautions, findings, outputs  # the command imports them late; that is no work on the file
+
+    def run(path: Path) -> object:
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                cli.main(["diagnose", str(path), "-o", folder, "--quiet"])
+            except SystemExit as ending:
+                if ending.code:
+                    raise
+        return None
+
+    return run
+
+
+TASKS: dict[str, Callable[[], Task]] = {
+    "json.load": _json_load,
+    "msgspec typed parse": _typed_parse,
+    "SQL aggregate": _sql_aggregate,
+    "read": _read,
+    "diagnose": _diagnose,
+}
+
+
+def main(name: str, path: Path) -> None:
+    """Run one task and print what it cost."""
+    task = TASKS[name]()
+    wall, cpu = time.perf_counter(), time.process_time()
+    result = task(path)
+    cost = {
+        "wall_s": time.perf_counter() - wall,
+        "cpu_s": time.process_time() - cpu,
+        "peak_bytes": peak_bytes(),
+    }
+    del result  # held until here: freeing it is no part of the task
+    print(json.dumps(cost))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]))
