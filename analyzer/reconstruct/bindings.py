@@ -106,6 +106,14 @@ def _later(work: Work, a: IntArray, b: IntArray) -> IntArray:
     return np.where(end_b > end_a, b, a)
 
 
+def _preceding(candidate: IntArray, rows: IntArray) -> IntArray:
+    """Candidates that come before their rows in the total order, the others -1.
+
+    Queued work of another stream often does not: the order then rests on an earlier piece of it.
+    """
+    return np.where(candidate < rows, candidate, -1)
+
+
 def _stream_predecessors(work: Work, replays: Replays) -> IntArray:
     """(n,) previous work on each row's stream; a replay counts as one piece of work of its launch stream.
 
@@ -170,7 +178,7 @@ def _event_predecessors(
     roots = np.flatnonzero(replays.is_root)
     previous = replays.previous[work.replay[roots]] if len(replays) else roots
     before = np.where(previous >= 0, replays.last[previous], -1) if len(replays) else previous
-    event[roots] = _later(work, event[roots], before)
+    event[roots] = _later(work, event[roots], _preceding(before, roots))
     return event, unresolved, discarded
 
 
@@ -217,11 +225,14 @@ def _legacy_stream_order(event: IntArray, work: Work, process: ProcessTrace, tar
             continue
         rows = work.lanes[null]
         rows = rows[work.linked[rows]]
-        event[rows] = _later(work, event[rows], targets.last_on(others, work.launch_ns[rows]))
+        event[rows] = _later(
+            work, event[rows], _preceding(targets.last_on(others, work.launch_ns[rows]), rows)
+        )
         for lane in others:
             rows = work.lanes[lane]
             rows = rows[work.linked[rows]]
-            event[rows] = _later(work, event[rows], targets.last_on_lane(null, work.launch_ns[rows]))
+            before = _preceding(targets.last_on_lane(null, work.launch_ns[rows]), rows)
+            event[rows] = _later(work, event[rows], before)
 
 
 def _infer(

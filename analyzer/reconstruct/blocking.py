@@ -39,7 +39,6 @@ class HeldCalls:
     """Calls held by the device, (h,) columns sorted by (thread, end)."""
 
     thread: IntArray
-    start_ns: IntArray
     end_ns: IntArray
     work: IntArray  # row of Work that it waited for
     call: IntArray  # index into Calls (of a polling loop: the last query)
@@ -54,7 +53,6 @@ def find_held(targets: SyncTargets, process: ProcessTrace, *, sole_device: bool)
     """All device-held calls of the process, as one rank's device work shows them."""
     work, calls = targets.work, targets.calls
     found = np.full(len(calls), -1, np.int64)
-    begin = calls.start_ns.copy()
     depth, queue_held = None, 0
     if len(work) and len(calls):
         _explicit(found, targets, sole_device=sole_device)
@@ -62,12 +60,11 @@ def find_held(targets: SyncTargets, process: ProcessTrace, *, sole_device: bool)
         _implicit(found, targets)
         depth, queue_held = _full_queue(found, targets)
         _command_buffer_full(found, targets, process)
-        _polling(found, begin, targets)
+        _polling(found, targets)
     held = np.flatnonzero(found >= 0)
     order = held[np.lexsort((calls.end_ns[held], calls.thread[held]))]
     return HeldCalls(
         thread=calls.thread[order].astype(np.int64),
-        start_ns=begin[order],
         end_ns=calls.end_ns[order],
         work=found[order],
         call=order,
@@ -253,7 +250,7 @@ def _command_buffer_full(found: IntArray, targets: SyncTargets, process: Process
     found[call] = _any_near_return(call, targets)
 
 
-def _polling(found: IntArray, begin: IntArray, targets: SyncTargets) -> None:
+def _polling(found: IntArray, targets: SyncTargets) -> None:
     """Runs of event or stream queries: one wait from the first query to the first that said "ready"."""
     calls, work = targets.calls, targets.work
     by_end = np.argsort(work.end_ns, kind="stable")
@@ -274,4 +271,4 @@ def _polling(found: IntArray, begin: IntArray, targets: SyncTargets) -> None:
                 continue
             row = int(by_end[at])
             if work.submitted_ns[row] < calls.start_ns[first]:
-                found[last], begin[last] = row, calls.start_ns[first]
+                found[last] = row

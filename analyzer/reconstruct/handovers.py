@@ -61,7 +61,7 @@ def find_transitions(process: ProcessTrace, calls: Calls, quiet_ns: int) -> Tran
     activity = _activity(process)
     found: dict[int, list[Transition]] = {}
     _from_flows(found, process, activity, quiet_ns)
-    _from_signals(found, process, quiet_ns)
+    _from_signals(found, process, activity, quiet_ns)
     _from_delegation(found, process, calls, activity, quiet_ns)
     for items in found.values():
         # At one instant the last entry is found: a recorded cause before an inferred one, a hand-over
@@ -117,8 +117,13 @@ def _from_flows(
             )
 
 
-def _from_signals(found: dict[int, list[Transition]], process: ProcessTrace, quiet_ns: int) -> None:
-    """OS waits that end just after another thread signalled. No object address is recorded: inferred."""
+def _from_signals(
+    found: dict[int, list[Transition]], process: ProcessTrace, activity: dict[int, IntArray], quiet_ns: int
+) -> None:
+    """OS waits that end just after another thread signalled. No object address is recorded: inferred.
+
+    The hand-over reaches to the woken thread's first record, unless that comes much later.
+    """
     host = process.host
     rows = np.flatnonzero(host.kind == HostKind.OS)
     if not len(rows):
@@ -140,10 +145,26 @@ def _from_signals(found: dict[int, list[Transition]], process: ProcessTrace, qui
                 begin = int(host.start_ns[signal])
                 if begin >= int(host.start_ns[wait]):
                     found.setdefault(thread, []).append(
-                        Transition(end, int(host.thread[signal]), begin, Binding.HANDOVER, inferred=True)
+                        Transition(
+                            _first_record(activity.get(thread), end),
+                            int(host.thread[signal]),
+                            begin,
+                            Binding.HANDOVER,
+                            inferred=True,
+                        )
                     )
                 break
             index -= 1
+
+
+def _first_record(instants: IntArray | None, woken_ns: int) -> int:
+    """The thread's first record after a wake-up, the wake-up itself where none follows soon."""
+    if instants is None:
+        return woken_ns
+    at = int(np.searchsorted(instants, woken_ns, side="left"))
+    if at == len(instants) or int(instants[at]) - woken_ns > LAG_NS:
+        return woken_ns
+    return int(instants[at])
 
 
 def _from_delegation(
