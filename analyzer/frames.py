@@ -7,16 +7,14 @@ What was not captured is ``<NA>``, never 0.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from analyzer.categories import BINDING_NAMES, CATEGORY_NAMES, EXPOSURE_NAMES
-
-if TYPE_CHECKING:
-    from analyzer.analysis import Diagnosis, SegmentTable, Window
+from analyzer.diagnosis import Diagnosis, SegmentTable, Window
 
 OVERLAPS = ("collective_under_kernel", "copy_under_kernel", "kernel_under_kernel")
 COLLECTIVE_COLUMNS = (

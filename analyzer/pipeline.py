@@ -9,13 +9,8 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from analyzer import __version__
-from analyzer.analysis import (
-    FORMAT,
-    FORMAT_VERSION,
-    Analysis,
-    Diagnosis,
-    Hypothesis,
-)
+from analyzer.analysis import Analysis
+from analyzer.diagnosis import FORMAT, FORMAT_VERSION, Diagnosis, Hypothesis
 from analyzer.errors import TraceError, UsageError
 from analyzer.explain import cautions, quality, summary, thresholds
 from analyzer.explain.hypotheses import verdicts

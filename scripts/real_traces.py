@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from analyzer import pipeline
-from analyzer.analysis import Diagnosis
+from analyzer.diagnosis import Diagnosis
 from analyzer.errors import TraceboundError
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -11,9 +11,10 @@ from typing import Annotated, NoReturn
 import typer
 
 from analyzer import __version__
-from analyzer.analysis import Analysis, Diagnosis
+from analyzer.analysis import Analysis
 from analyzer.cli import options as opt
 from analyzer.cli.console import Bars, GateError, ending, out, say, warn
+from analyzer.diagnosis import Diagnosis
 from analyzer.errors import TraceboundError
 from analyzer.model import Capture
 from analyzer.report.escape import TERMINAL, visible

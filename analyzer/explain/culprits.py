@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from analyzer.analysis import HostCulprit
 from analyzer.arrays import group
 from analyzer.categories import CATEGORY_NAMES, Category
+from analyzer.diagnosis import HostCulprit
 from analyzer.explain.segments import merge_suffixes, place_of_thread
 from analyzer.model import HostKind, IntArray
 from analyzer.reconstruct.critical_path import ON_HOST, Path

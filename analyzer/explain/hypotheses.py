@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analyzer.analysis import Evidence, Hypothesis, Measured, Share, Verdict
+from analyzer.diagnosis import Evidence, Hypothesis, Measured, Share, Verdict
 from analyzer.explain.catalogue import MEASURABLE, UNMEASURED, Entry, Open
 from analyzer.explain.shares import WindowShares, amounts, share_of, window_shares
 from analyzer.reconstruct.critical_path import Path

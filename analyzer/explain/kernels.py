@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from analyzer.analysis import Kernel
 from analyzer.categories import Category
+from analyzer.diagnosis import Kernel
 from analyzer.kernel_names import is_fill_kernel
 from analyzer.model import DeviceKind, IntArray
 from analyzer.reconstruct.critical_path import ON_DEVICE

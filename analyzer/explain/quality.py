@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from analyzer.analysis import Quality, Rank, Unmeasured
+from analyzer.diagnosis import Quality, Rank, Unmeasured
 from analyzer.model import Capture, DeviceKind, HostKind, QualityEntry
 from analyzer.reconstruct.rank import RankAccount
 

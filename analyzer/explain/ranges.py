@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from analyzer.analysis import RangeTime
 from analyzer.arrays import distinct, group
+from analyzer.diagnosis import RangeTime
 from analyzer.explain.segments import merge_suffixes, place_of_thread
 from analyzer.model import HostKind, IntArray
 from analyzer.reconstruct.nesting import innermost

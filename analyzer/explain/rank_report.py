@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from analyzer.analysis import (
+from analyzer.diagnosis import (
     Clock,
     Constants,
     Device,
@@ -16,7 +16,7 @@ from analyzer.analysis import (
     Rank,
     SegmentTable,
 )
-from analyzer.analysis import Window as WindowResult
+from analyzer.diagnosis import Window as WindowResult
 from analyzer.errors import UsageError
 from analyzer.explain.culprits import host_culprits
 from analyzer.explain.hypotheses import RankEvidence, gather

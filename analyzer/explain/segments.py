@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, fields
 
 import numpy as np
 
-from analyzer.analysis import SegmentTable
 from analyzer.arrays import unique_inverse
+from analyzer.diagnosis import SegmentTable
 from analyzer.model import IntArray, ProcessTrace
 from analyzer.reconstruct.critical_path import ON_DEVICE, Path
 from analyzer.reconstruct.rank import RankAccount

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from analyzer.analysis import Input, SharedDevice, Steps
+from analyzer.diagnosis import Input, SharedDevice, Steps
 from analyzer.explain.cautions import WARNING
 from analyzer.explain.rank_report import RankReport
 from analyzer.explain.windows import phases_of

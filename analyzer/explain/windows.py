@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from analyzer.analysis import Budget, Rank
-from analyzer.analysis import Window as WindowResult
 from analyzer.categories import CATEGORY_NAMES, EXPOSURE_NAMES, Category, Exposure
 from analyzer.cuda_api import CallKind
+from analyzer.diagnosis import Budget, Rank
+from analyzer.diagnosis import Window as WindowResult
 from analyzer.errors import InvariantError
 from analyzer.model import DeviceKind
 from analyzer.reconstruct.critical_path import Path

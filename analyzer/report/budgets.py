@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from analyzer.analysis import Budget, Diagnosis
 from analyzer.categories import CATEGORY_NAMES
+from analyzer.diagnosis import Budget, Diagnosis
 from analyzer.report.escape import cell, code, prose
 from analyzer.report.labels import (
     CATEGORY_WORDS,

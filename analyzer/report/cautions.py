@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from analyzer.analysis import Diagnosis
+from analyzer.diagnosis import Diagnosis
 from analyzer.report.escape import Style
 from analyzer.report.numbers import count, int_ranges, percent
 

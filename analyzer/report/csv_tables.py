@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from analyzer import frames
-from analyzer.analysis import Analysis, SegmentTable
+from analyzer.analysis import Analysis
 from analyzer.arrays import group
 from analyzer.categories import BINDING_NAMES, CATEGORY_NAMES
+from analyzer.diagnosis import SegmentTable
 from analyzer.report.escape import visible
 
 CHUNK_ROWS = 100_000

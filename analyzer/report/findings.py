@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from analyzer.analysis import Diagnosis, Hypothesis, Measured
+from analyzer.diagnosis import Diagnosis, Hypothesis, Measured
 from analyzer.report.escape import cell, code, prose
 from analyzer.report.labels import VERDICT_ORDER
 from analyzer.report.numbers import count, ms, plain, share

@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 
 from analyzer import strict_json
-from analyzer.analysis import Device, Quality, Steps
+from analyzer.diagnosis import Device, Quality, Steps
 from analyzer.kernel_names import collective_operation, is_collective, metadata_operation
 from analyzer.model import Capture, DeviceKind, QualityEntry, Source, Trace
 

@@ -6,7 +6,7 @@ from functools import cache
 
 import jinja2
 
-from analyzer.analysis import Diagnosis
+from analyzer.diagnosis import Diagnosis
 from analyzer.report import budgets, findings, work
 from analyzer.report.cautions import cautions
 from analyzer.report.csv_tables import CONTENTS

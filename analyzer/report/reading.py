@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from analyzer.analysis import Diagnosis, Input
+from analyzer.diagnosis import Diagnosis, Input
 from analyzer.report.cautions import ranks_text
 from analyzer.report.escape import Style
 from analyzer.report.labels import BOUNDARY_WORDS, RULE_WORDS

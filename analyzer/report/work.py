@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from analyzer.analysis import Diagnosis, HostCulprit
+from analyzer.diagnosis import Diagnosis, HostCulprit
 from analyzer.report.budgets import leading
 from analyzer.report.escape import cell, prose
 from analyzer.report.numbers import count, ms, plain, share

@@ -15,8 +15,9 @@ from typing import Any
 from typer.testing import CliRunner, Result
 
 from analyzer import pipeline
-from analyzer.analysis import Analysis, Hypothesis, Window
+from analyzer.analysis import Analysis
 from analyzer.cli import app
+from analyzer.diagnosis import Hypothesis, Window
 from analyzer.model import Capture
 from tests.shared import SHARED, trace_path
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from analyzer import pipeline
-from analyzer.analysis import Diagnosis
+from analyzer.diagnosis import Diagnosis
 from tests.captures.ablate import EVENTS, RANGES, SYNC, without
 from tests.captures.results import analysis_of
 from tests.shared import needs_shared

@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 from analyzer import pipeline
-from analyzer.analysis import Analysis, Rank, Window
+from analyzer.analysis import Analysis
 from analyzer.categories import CATEGORY_NAMES, EXPOSURE_NAMES, Category
 from analyzer.cuda_api import SUBMISSIONS, call_kind
+from analyzer.diagnosis import Rank, Window
 from analyzer.errors import TraceError
 from analyzer.model import DeviceKind, HostKind, Trace
 from analyzer.report import outputs

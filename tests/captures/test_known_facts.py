@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from analyzer.analysis import Rank
+from analyzer.diagnosis import Rank
 from tests.captures.results import (
     analysis_of,
     capture_names,

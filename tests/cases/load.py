@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from analyzer import pipeline
-from analyzer.analysis import Analysis, Hypothesis, Kernel, Rank, Window
+from analyzer.analysis import Analysis
+from analyzer.diagnosis import Hypothesis, Kernel, Rank, Window
 from tests.shared import case_path
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from analyzer.analysis import Hypothesis
+from analyzer.diagnosis import Hypothesis
 from analyzer.errors import UsageError
 from analyzer.model import Capture, Diagnostic
 from analyzer.pipeline import analyze

@@ -9,8 +9,9 @@ from itertools import pairwise
 from pathlib import Path
 
 from analyzer import pipeline
-from analyzer.analysis import Analysis, Rank
+from analyzer.analysis import Analysis
 from analyzer.categories import CATEGORY_NAMES, Category
+from analyzer.diagnosis import Rank
 from fixtures.simulator.engine import simulate
 from fixtures.simulator.kineto_writer import write_kineto
 from fixtures.simulator.nsys_writer import write_nsys

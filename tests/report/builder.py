@@ -7,10 +7,11 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from analyzer.analysis import (
+from analyzer.analysis import Analysis
+from analyzer.categories import CATEGORY_NAMES, EXPOSURE_NAMES, Binding, Category
+from analyzer.diagnosis import (
     FORMAT,
     FORMAT_VERSION,
-    Analysis,
     Budget,
     Clock,
     Constants,
@@ -31,7 +32,6 @@ from analyzer.analysis import (
     Unmeasured,
     Window,
 )
-from analyzer.categories import CATEGORY_NAMES, EXPOSURE_NAMES, Binding, Category
 
 MS = 1_000_000
 

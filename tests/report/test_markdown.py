@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from analyzer.analysis import Budget, Diagnosis
+from analyzer.diagnosis import Budget, Diagnosis
 from analyzer.report.markdown import render
 from tests.report import builder
 from tests.report.builder import MS, budget, diagnosis, hypothesis, rank, window
