@@ -7,6 +7,9 @@ import numpy.typing as npt
 
 IntArray = npt.NDArray[np.int64]
 
+RESAMPLED_AT_ONCE = 1_000_000
+"""Values drawn in one go by the bootstrap: bounds its memory, and changes no result."""
+
 
 def quantile(values: IntArray, q: float) -> int:
     """The ``q`` quantile as one of the values themselves (lower of two neighbours); values not empty."""
@@ -39,8 +42,12 @@ def bootstrap_mean_interval(
     if len(values) < 2:
         return point, point
     generator = np.random.default_rng(20240229)
-    rows = generator.integers(0, len(values), size=(draws, len(values)))
-    sums, bases = values[rows].sum(axis=1), weights[rows].sum(axis=1)
+    sums, bases = np.empty(draws), np.empty(draws)
+    at_once = max(1, RESAMPLED_AT_ONCE // len(values))
+    for first in range(0, draws, at_once):
+        some = slice(first, min(first + at_once, draws))
+        rows = generator.integers(0, len(values), size=(some.stop - first, len(values)))
+        sums[some], bases[some] = values[rows].sum(axis=1), weights[rows].sum(axis=1)
     ratios = np.divide(sums, bases, out=np.full(draws, point), where=bases > 0)
     tail = (1 - level) / 2
     low, high = np.quantile(ratios, [tail, 1 - tail])
