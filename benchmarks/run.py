@@ -86,8 +86,8 @@ def captures(scale: float) -> tuple[list[tuple[Capture, list[str]]], list[tuple[
     small_steps = 15 * kineto.EVENTS_PER_OP
     growth = [
         (
-            Capture("torch.profiler, one window", "events", kineto_kernels(2e5)),
-            Capture("torch.profiler, one window", "events", kineto_kernels(2e6)),
+            Capture("torch.profiler, no step markers", "events", kineto_kernels(2e5)),
+            Capture("torch.profiler, no step markers", "events", kineto_kernels(2e6)),
         ),
         (
             Capture("torch.profiler, small steps", "events", kineto_events(1e3 * small_steps, 15)),
