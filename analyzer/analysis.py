@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import msgspec
-import pandas as pd
 
-from analyzer import frames, strict_json
+from analyzer import strict_json
 from analyzer.diagnosis import FORMAT, FORMAT_VERSION, Diagnosis, SegmentTable
 from analyzer.errors import TraceError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -24,6 +27,8 @@ class Analysis:
 
     def windows(self) -> pd.DataFrame:
         """One row per step and rank, with a column per category and exposure label."""
+        from analyzer import frames  # late: the command line starts without pandas
+
         return frames.windows(self.diagnosis)
 
     def segments(self) -> pd.DataFrame:
@@ -35,18 +40,26 @@ class Analysis:
                 "the path segments are not part of it",
                 "read segments.csv beside it, or analyze the capture again",
             )
+        from analyzer import frames  # late: the command line starts without pandas
+
         return frames.segments(self.segment_table)
 
     def kernels(self) -> pd.DataFrame:
         """One row per name of device work and rank."""
+        from analyzer import frames  # late: the command line starts without pandas
+
         return frames.kernels(self.diagnosis)
 
     def collectives(self) -> pd.DataFrame:
         """One row per kind of collective; empty until ranks are aligned."""
+        from analyzer import frames  # late: the command line starts without pandas
+
         return frames.collectives(self.diagnosis)
 
     def hypotheses(self) -> pd.DataFrame:
         """One row per candidate explanation."""
+        from analyzer import frames  # late: the command line starts without pandas
+
         return frames.hypotheses(self.diagnosis)
 
     def to_json(self) -> bytes:
