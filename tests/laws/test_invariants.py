@@ -66,15 +66,16 @@ def test_order_of_events_and_names_of_streams_do_not_matter(seed: int, tmp_path:
 
 
 def _with_stream(event: dict[str, object], shift: int) -> dict[str, object]:
+    """The event with every stream that it names renamed."""
     arguments = event.get("args")
-    if isinstance(arguments, dict) and "stream" in arguments and int(arguments["stream"]) >= 0:
-        changed = {**arguments, "stream": int(arguments["stream"]) + shift}
-        if int(arguments.get("wait_on_stream", -1)) >= 0:
-            changed["wait_on_stream"] = int(arguments["wait_on_stream"]) + shift
-        event = {**event, "args": changed}
-        if event.get("cat") != "cuda_sync" and str(event.get("cat")).startswith(("kernel", "gpu_mem")):
-            event["tid"] = changed["stream"]
-    return event
+    if not isinstance(arguments, dict):
+        return event
+    changed = {
+        key: int(value) + shift if key in ("stream", "wait_on_stream") and int(value) >= 0 else value
+        for key, value in arguments.items()
+    }
+    on_stream = str(event.get("cat")).startswith(("kernel", "gpu_mem"))
+    return {**event, "args": changed, **({"tid": changed["stream"]} if on_stream else {})}
 
 
 def _essence(analysis: Analysis) -> object:
