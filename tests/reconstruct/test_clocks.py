@@ -90,3 +90,10 @@ def test_a_synchronization_of_an_unknown_stream_bounds_nothing() -> None:
     built = launches(59, 6)
     built.launch(6100, 6104, runs=(6110, 6150)).sync(6105, 6147, stream=7, row=False)
     assert clock(built).high_ns is None
+
+
+@pytest.mark.parametrize(("host", "bound"), [(MemoryKind.PAGEABLE, None), (MemoryKind.PINNED, -3_000)])
+def test_a_wait_for_a_staged_copy_bounds_nothing(host: MemoryKind, bound: int | None) -> None:
+    """A staged copy's recorded end lies after the return of a wait for it, on agreeing clocks too."""
+    built = launches(59, 6).copy(6100, 6104, runs=(6110, 6150), host=host).sync(6105, 6147, stream=7)
+    assert clock(built).high_ns == bound
