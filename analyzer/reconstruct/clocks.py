@@ -73,6 +73,8 @@ def _return_slack(work: Work, calls: Calls, process: ProcessTrace, *, sole_devic
     Staged copies to the device are no targets: their recorded end lies microseconds after the return of
     a wait for them (5 to 7 us in 14 of 14 on an H100).
     """
+    if not len(work):
+        return np.empty(0, np.int64)
     targets = SyncTargets(work, calls, process)
     waits = np.flatnonzero(
         np.isin(calls.kind, (CallKind.STREAM_SYNC, CallKind.EVENT_SYNC, CallKind.DEVICE_SYNC))
