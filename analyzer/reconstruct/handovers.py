@@ -21,6 +21,9 @@ from analyzer.reconstruct.work import Calls
 
 LAG_NS = 500_000
 """Longest pause between a thread's falling silent and the other's first record, and back."""
+MIN_SILENCE_NS = 100_000
+"""A shorter silence is a thread at work in one record, not one that waits: two busy threads fill each other's
+pauses of some 30 us by chance."""
 MIN_COVER = 0.5
 """A delegate's work spans at least this share of the silence."""
 WAKE_NS = 100_000
@@ -177,7 +180,7 @@ def _from_delegation(
     host = process.host
     working = set(np.unique(host.thread[np.isin(host.kind, (HostKind.CALL, HostKind.OP))]).tolist())
     for thread, instants in activity.items():
-        gap = np.flatnonzero(np.diff(instants) >= quiet_ns)
+        gap = np.flatnonzero(np.diff(instants) >= MIN_SILENCE_NS)
         gap = gap[~_inside_call(calls, thread, instants[gap])]
         if not len(gap):
             continue
