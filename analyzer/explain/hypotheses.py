@@ -10,7 +10,8 @@ import numpy as np
 from analyzer.diagnosis import Evidence, Hypothesis, Measured, Share, Verdict
 from analyzer.explain.catalogue import MEASURABLE, UNMEASURED, Entry, Open
 from analyzer.explain.shares import WindowShares, amounts, share_of, window_shares
-from analyzer.reconstruct.critical_path import Path
+from analyzer.model import IntArray
+from analyzer.reconstruct.critical_path import Path, join_paths
 from analyzer.reconstruct.rank import RankAccount
 
 EVIDENCE_ROWS = 3
@@ -31,13 +32,21 @@ class RankEvidence:
 def gather(account: RankAccount, rank: int, indices: Sequence[int]) -> RankEvidence:
     """Measure one rank's windows (positions in ``account.windows``) for every hypothesis."""
     paths = [account.paths[index] for index in indices]
+    whole = join_paths(paths)
+    owner = np.repeat(np.asarray(indices, np.int64), [len(path) for path in paths])
+    shares: dict[str, WindowShares] = {}
+    evidence: dict[str, list[Evidence]] = {}
+    for entry in MEASURABLE:
+        mine = amounts(entry, paths, whole, account.work)
+        shares[entry.id] = window_shares(entry, paths, whole, mine)
+        evidence[entry.id] = _evidence(account, whole, owner, mine)
     return RankEvidence(
         rank=rank,
         device_events=len(account.work),
         captured=account.trace.source.captured,
         windows=len(indices),
-        shares={entry.id: window_shares(entry, paths, account.work) for entry in MEASURABLE},
-        evidence={entry.id: _evidence(entry, account, indices) for entry in MEASURABLE},
+        shares=shares,
+        evidence=evidence,
     )
 
 
@@ -114,25 +123,23 @@ def _decide(low: float, high: float, thresholds: Mapping[str, float]) -> Verdict
     return "inconclusive"
 
 
-def _evidence(entry: Entry, account: RankAccount, indices: Sequence[int]) -> list[Evidence]:
-    """The longest segments behind the quantity: rows of segments.csv."""
-    rows: list[tuple[int, int, int, int]] = []
-    for index in indices:
-        path = account.paths[index]
-        mine = amounts(entry, path, account.work)
-        longest = np.argsort(-mine, kind="stable")[:EVIDENCE_ROWS]
-        rows += [
-            (-int(mine[at]), int(path.start_ns[at]), index, at) for at in longest.tolist() if mine[at] > 0
-        ]
+def _evidence(account: RankAccount, whole: Path, owner: IntArray, mine: IntArray) -> list[Evidence]:
+    """The longest segments behind the quantity: rows of segments.csv. ``owner``: position of the window."""
+    rows = np.flatnonzero(mine > 0)
+    if len(rows) > EVIDENCE_ROWS:
+        # Only what is as long as the last to be shown is sorted.
+        least = np.partition(mine[rows], len(rows) - EVIDENCE_ROWS)[len(rows) - EVIDENCE_ROWS]
+        rows = rows[mine[rows] >= least]
+    order = np.lexsort((owner[rows], whole.start_ns[rows], -mine[rows]))
     return [
         Evidence(
             file="segments.csv",
-            window=account.windows[index].index,
-            start_ns=int(account.paths[index].start_ns[at]),
-            end_ns=int(account.paths[index].end_ns[at]),
-            event=_event_name(account, account.paths[index], at),
+            window=account.windows[owner[at]].index,
+            start_ns=int(whole.start_ns[at]),
+            end_ns=int(whole.end_ns[at]),
+            event=_event_name(account, whole, at),
         )
-        for _, _, index, at in sorted(rows)[:EVIDENCE_ROWS]
+        for at in rows[order[:EVIDENCE_ROWS]].tolist()
     ]
 
 

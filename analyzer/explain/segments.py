@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from analyzer.arrays import unique_inverse
 from analyzer.diagnosis import SegmentTable
 from analyzer.model import IntArray, ProcessTrace
-from analyzer.reconstruct.critical_path import ON_DEVICE, Path
+from analyzer.reconstruct.critical_path import ON_DEVICE, Path, join_paths
 from analyzer.reconstruct.rank import RankAccount
 from analyzer.reconstruct.step_markers import clean_names
 
@@ -53,7 +53,7 @@ def segment_table(account: RankAccount, rank: int) -> SegmentTable:
     """All segments of all windows of one rank, in (window, start) order."""
     process, work = account.trace.process, account.work
     names, places = _Interner(), _Interner()
-    whole = _concatenate(account.paths)
+    whole = join_paths(account.paths)
     name = _recode(_name_codes(account, whole), process.names, names)
     place = _places(process, work.lane, whole, places)
     windows = np.concatenate(
@@ -66,27 +66,15 @@ def segment_table(account: RankAccount, rank: int) -> SegmentTable:
     return SegmentTable(
         rank=np.full(len(windows), rank, np.int32),
         window=windows,
-        start_ns=whole.start_ns.astype(np.int64),
-        end_ns=whole.end_ns.astype(np.int64),
-        category=whole.category.astype(np.int8),
-        binding=whole.binding.astype(np.int8),
-        inferred=whole.inferred.astype(bool),
+        start_ns=whole.start_ns,
+        end_ns=whole.end_ns,
+        category=whole.category,
+        binding=whole.binding,
+        inferred=whole.inferred,
         name=name.astype(np.int32),
         place=place.astype(np.int32),
         names=tuple(names.texts),
         places=tuple(places.texts),
-    )
-
-
-def _concatenate(paths: tuple[Path, ...]) -> Path:
-    """The segments of all windows as one table."""
-    return Path(
-        **{
-            column.name: np.concatenate(
-                [getattr(path, column.name) for path in paths] or [np.empty(0, np.int64)]
-            )
-            for column in fields(Path)
-        }
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -19,6 +20,8 @@ from analyzer.stats import bootstrap_mean_interval
 
 FloatArray = npt.NDArray[np.float64]
 
+_NONE, _ZERO = np.empty(0, np.int64), np.zeros(1, np.int64)
+
 _FOLLOWS_RETURN = HOST | LAUNCH | {Category.HOST_OUTPUT, Category.HOST_SYNC_RETURN}
 
 
@@ -34,19 +37,22 @@ class WindowShares:
 
 @lru_cache
 def _table(categories: frozenset[Category]) -> npt.NDArray[np.bool_]:
-    """(c,) bool, to be indexed by category: one look-up per segment, which pays with many windows."""
+    """(c,) bool, to be indexed by category."""
     return np.isin(np.arange(len(Category)), tuple(categories))
 
 
-def amounts(entry: Entry, path: Path, work: Work) -> IntArray:
-    """(n,) int64: how much of each segment belongs to the hypothesis's quantity, ns."""
-    length = path.end_ns - path.start_ns
-    mine = np.where(_table(entry.categories)[path.category], length, 0)
+def amounts(entry: Entry, paths: Sequence[Path], whole: Path, work: Work) -> IntArray:
+    """(n,) int64 over the segments of all windows: how much of each belongs to the quantity, ns.
+
+    ``whole`` holds the segments of ``paths``, one window after the other.
+    """
+    length = whole.end_ns - whole.start_ns
+    mine = np.where(_table(entry.categories)[whole.category], length, 0)
     if entry.id != "synchronization":
-        return np.asarray(mine, np.int64)
-    after = covered(_returns_to_work(path, work), path.start_ns, path.end_ns)
-    follows = _table(_FOLLOWS_RETURN)[path.category]
-    return np.where(follows, np.maximum(mine, after), mine).astype(np.int64)
+        return mine
+    after = [covered(_returns_to_work(path, work), path.start_ns, path.end_ns) for path in paths]
+    follows = _table(_FOLLOWS_RETURN)[whole.category]
+    return np.where(follows, np.maximum(mine, np.concatenate([_NONE, *after])), mine)
 
 
 def _returns_to_work(path: Path, work: Work) -> Intervals:
@@ -64,18 +70,18 @@ def _returns_to_work(path: Path, work: Work) -> Intervals:
     return union(instants[has], work.start_ns[following[has]])
 
 
-def window_shares(entry: Entry, paths: list[Path], work: Work) -> WindowShares:
-    """Per window the quantity with its certain and its possible part."""
-    value, low, high, step = [], [], [], []
-    for path in paths:
-        length = path.end_ns - path.start_ns
-        mine = amounts(entry, path, work)
-        possible = np.where(_table(entry.could_belong)[path.category], length, mine)
-        value.append(mine.sum())
-        low.append(mine[~path.inferred].sum())
-        high.append(possible.sum())
-        step.append(length.sum())
-    return WindowShares(*(np.array(column, np.float64) for column in (value, low, high, step)))
+def window_shares(entry: Entry, paths: Sequence[Path], whole: Path, mine: IntArray) -> WindowShares:
+    """Per window the quantity with its certain and its possible part; ``mine`` are its ``amounts``."""
+    length = whole.end_ns - whole.start_ns
+    possible = np.where(_table(entry.could_belong)[whole.category], length, mine)
+    certain = np.where(whole.inferred, 0, mine)
+    edges = np.cumsum([0, *map(len, paths)])
+    return WindowShares(*(_per_window(column, edges) for column in (mine, certain, possible, length)))
+
+
+def _per_window(column: IntArray, edges: IntArray) -> FloatArray:
+    until = np.concatenate((_ZERO, np.cumsum(column)))[edges]
+    return np.diff(until).astype(np.float64)
 
 
 def share_of(shares: WindowShares) -> tuple[float, float, float]:

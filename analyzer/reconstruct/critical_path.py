@@ -7,7 +7,8 @@ hand-over or a join. See docs/algorithm.md.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,21 @@ class Path:
         gapless = np.array_equal(self.end_ns, edges[1:]) and edges[0] == start_ns
         if not gapless or np.any(self.end_ns <= self.start_ns):
             raise InvariantError(f"path does not partition [{start_ns}, {end_ns})")
+
+
+_DTYPES = {"category": np.int8, "binding": np.int8, "inferred": np.bool_, "side": np.int8}
+
+
+def join_paths(paths: Sequence[Path]) -> Path:
+    """The segments of several windows as one table: with many windows, one pass instead of many."""
+    return Path(
+        **{
+            column.name: np.concatenate(
+                [np.empty(0, _DTYPES.get(column.name, np.int64)), *(getattr(p, column.name) for p in paths)]
+            )
+            for column in fields(Path)
+        }
+    )
 
 
 @dataclass

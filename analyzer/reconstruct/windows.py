@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
+from analyzer.arrays import unique_inverse
 from analyzer.cuda_api import DEVICE_ALLOCATION, CallKind, base_name
 from analyzer.model import HostKind, IntArray, ProcessTrace
 from analyzer.reconstruct.step_markers import phase_of
 from analyzer.reconstruct.steps import StepRanges
-from analyzer.reconstruct.work import Calls, Work, group_indices
+from analyzer.reconstruct.work import Calls, Work
 from analyzer.stats import robust_z
 
 OUTLIER_Z = 3.5
@@ -24,7 +26,6 @@ MIN_GROUP = 4
 SAME_WORK = 0.7
 """Two steps do the same kind of work when their kernels overlap (weighted Jaccard) at least this much."""
 _COUNTER = re.compile(r"\d+")
-_NO_ROWS = np.empty(0, np.int64)
 WHOLE = "whole capture"
 NO_WORK = "no device work"
 
@@ -169,11 +170,8 @@ def name_phases(windows: list[Window], assignment: Assignment | None, work: Work
         return by_name
     groups: list[tuple[Counter[int], Counter[int]]] = []
     group_of: dict[int, int] = {}
-    rows_of = group_indices(assignment.of_row) if assignment is not None else {}
-    for window in windows:
-        if window.phase or window.empty or assignment is None:
-            continue
-        kernels = _kernels(work, rows_of.get(window.index, _NO_ROWS))
+    unnamed = [w for w in windows if not w.phase and not w.empty and assignment is not None]
+    for window, kernels in zip(unnamed, _kernels(unnamed, assignment, work), strict=True):
         for at, known in enumerate(groups):
             if any(_similar(a, b) for a, b in zip(known, kernels, strict=True)):
                 group_of[window.index] = at
@@ -207,15 +205,28 @@ def _phases_by_name(windows: list[Window]) -> list[str] | None:
     return templates if len(set(templates)) > 1 else None
 
 
-def _kernels(work: Work, rows: IntArray) -> tuple[Counter[int], Counter[int]]:
-    """Device work of one step by name: how often, and for how long (ns)."""
-    names = work.table.name[rows]
-    duration = work.end_ns[rows] - work.start_ns[rows]
-    count, time = Counter[int](), Counter[int]()
-    for code, members in group_indices(names).items():
-        count[code] = len(members)
-        time[code] = int(duration[members].sum())
-    return count, time
+def _kernels(
+    windows: list[Window], assignment: Assignment | None, work: Work
+) -> Iterator[tuple[Counter[int], Counter[int]]]:
+    """Device work of each window by name: how often, and for how long (ns)."""
+    if assignment is None or not windows:
+        return
+    rows = np.flatnonzero(assignment.of_row >= 0)
+    name = work.table.name[rows].astype(np.int64) + 1  # -1 is a name, too
+    width = int(name.max(initial=0)) + 1
+    keys, at = unique_inverse(assignment.of_row[rows] * width + name)
+    count = np.bincount(at, minlength=len(keys))
+    time = np.zeros(len(keys), np.int64)
+    np.add.at(time, at, work.end_ns[rows] - work.start_ns[rows])
+    step, names = keys // width, keys % width - 1
+    index = np.array([window.index for window in windows], np.int64)
+    first, last = np.searchsorted(step, index, side="left"), np.searchsorted(step, index, side="right")
+    for low, high in zip(first.tolist(), last.tolist(), strict=True):
+        mine = names[low:high].tolist()
+        yield (
+            Counter(dict(zip(mine, count[low:high].tolist(), strict=True))),
+            Counter(dict(zip(mine, time[low:high].tolist(), strict=True))),
+        )
 
 
 def _similar(a: Counter[int], b: Counter[int]) -> bool:
