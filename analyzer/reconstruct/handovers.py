@@ -21,9 +21,10 @@ from analyzer.reconstruct.work import Calls
 
 LAG_NS = 500_000
 """Longest pause between a thread's falling silent and the other's first record, and back."""
-MIN_SILENCE_NS = 100_000
-"""A shorter silence is a thread at work in one record, not one that waits: two busy threads fill each other's
-pauses of some 30 us by chance."""
+SHORT_SILENCE_NS = 100_000
+REST_NS = 200_000
+"""Below this silence the delegate must otherwise rest for this long: two busy threads fill each other's pauses
+of some 30 us by chance."""
 MIN_COVER = 0.5
 """A delegate's work spans at least this share of the silence."""
 WAKE_NS = 100_000
@@ -180,7 +181,7 @@ def _from_delegation(
     host = process.host
     working = set(np.unique(host.thread[np.isin(host.kind, (HostKind.CALL, HostKind.OP))]).tolist())
     for thread, instants in activity.items():
-        gap = np.flatnonzero(np.diff(instants) >= MIN_SILENCE_NS)
+        gap = np.flatnonzero(np.diff(instants) >= quiet_ns)
         gap = gap[~_inside_call(calls, thread, instants[gap])]
         if not len(gap):
             continue
@@ -223,6 +224,7 @@ def _delegated(
     begin, end = helper[first[has]], helper[last[has]]
     fits = (begin - silent[has] <= LAG_NS) & (resumed[has] - end <= LAG_NS)
     fits &= end - begin >= MIN_COVER * (resumed[has] - silent[has])
-    fits &= begin - padded[first[has]] >= quiet_ns
-    fits &= padded[last[has] + 2] - end >= quiet_ns
+    rest = np.where(resumed[has] - silent[has] < SHORT_SILENCE_NS, REST_NS, quiet_ns)
+    fits &= begin - padded[first[has]] >= rest
+    fits &= padded[last[has] + 2] - end >= rest
     return list(zip(has[fits].tolist(), begin[fits].tolist(), end[fits].tolist(), strict=True))
