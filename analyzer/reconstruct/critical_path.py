@@ -286,10 +286,10 @@ class Walker:
             flush()
             starts, ends, categories, rows = self.account.thread(thread).pieces(start, end)
             n = len(starts)
-            same = [np.full(n, value, np.int64) for value in (binding, inferred, side)]
-            parts.append(
-                (starts, ends, categories.astype(np.int64), *same, rows, np.full(n, thread, np.int64))
-            )
+            bound, on, of = (np.full(n, value, np.int64) for value in (binding, side, thread))
+            # Whichever thread the walk chose: overhead that the profiler recorded is no inference.
+            doubt = np.where(categories == Category.PROFILER, 0, int(inferred))
+            parts.append((starts, ends, categories.astype(np.int64), bound, doubt, on, rows, of))
         flush()
         columns = (
             [np.concatenate(column) for column in zip(*parts, strict=True)]

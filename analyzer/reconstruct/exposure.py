@@ -51,7 +51,12 @@ class ExposureLine:
 
 
 def expose(work: Work, profiler: Intervals, low: int, high: int) -> ExposureLine:
-    """Label every nanosecond of ``[low, high)`` of one rank."""
+    """Label every nanosecond of ``[low, high)`` of one rank.
+
+    Idle time that reaches across the edges is judged as a whole: it began where the device fell idle.
+    """
+    if len(work):
+        low, high = min(low, int(work.start_ns[0])), max(high, int(work.end_ns.max()))
     taken: Intervals = EMPTY
     pieces: list[tuple[IntArray, IntArray, int]] = []
     sets: dict[Category, Intervals] = {}

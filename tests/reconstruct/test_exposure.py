@@ -127,3 +127,14 @@ def test_rows_are_cut_to_the_window(low: int, high: int, expected: list[int]) ->
     built = schedule().launch(0, 1, runs=(10, 30), name="a").launch(1, 2, runs=(35, 40), name="b")
     work = account_of(built).work
     assert exposed_by_row(work, low * 1000, high * 1000).tolist() == [ns * 1000 for ns in expected]
+
+
+def test_idle_time_that_began_before_the_window_is_judged_from_its_beginning() -> None:
+    """
+    main       |L 0-2      |L 95-97  |step 100-130  |L 110-112
+    stream 7     |a 10-20               |b 106-120      |c 121-130
+    b was submitted after the device fell idle at 20, though before the step: 100-106 is its launch
+    """
+    built = schedule().launch(0, 2, runs=(10, 20)).launch(95, 97, runs=(106, 120))
+    built.range(100, 130, "ProfilerStep#1").launch(110, 112, runs=(121, 130))
+    assert exposed_of(built) == {"kernel": 14 + 9, "idle.launch": 6, "idle.dependency": 1}
