@@ -16,17 +16,10 @@ import numpy as np
 from analyzer.arrays import distinct
 from analyzer.categories import Binding
 from analyzer.model import HostKind, IntArray, ProcessTrace
+from analyzer.reconstruct.delegation import LAG_NS, Activity, find_delegations
 from analyzer.reconstruct.host_account import OS_WAIT
 from analyzer.reconstruct.work import Calls
 
-LAG_NS = 500_000
-"""Longest pause between a thread's falling silent and the other's first record, and back."""
-SHORT_SILENCE_NS = 100_000
-REST_NS = 200_000
-"""Below this silence the delegate must otherwise rest for this long: two busy threads fill each other's pauses
-of some 30 us by chance."""
-MIN_COVER = 0.5
-"""A delegate's work spans at least this share of the silence."""
 WAKE_NS = 100_000
 """A signal at most this long before a wait's end explains it."""
 
@@ -178,26 +171,23 @@ def _from_delegation(
     activity: dict[int, IntArray],
     quiet_ns: int,
 ) -> None:
+    """Inferred joins and hand-overs; threads in the order of their ids, not of the file."""
     host = process.host
-    working = set(np.unique(host.thread[np.isin(host.kind, (HostKind.CALL, HostKind.OP))]).tolist())
-    for thread, instants in activity.items():
-        gap = np.flatnonzero(np.diff(instants) >= quiet_ns)
-        gap = gap[~_inside_call(calls, thread, instants[gap])]
-        if not len(gap):
-            continue
-        silent, resumed = instants[gap], instants[gap + 1]
-        best: dict[int, tuple[int, int, int]] = {}
-        for helper in sorted(working - {thread, -1}, key=lambda other: process.threads[other].tid):
-            for index, first, last in _delegated(activity[helper], silent, resumed, quiet_ns):
-                if index not in best or last > best[index][2]:
-                    best[index] = (helper, first, last)
-        for index, (helper, first, last) in sorted(best.items()):
-            found.setdefault(thread, []).append(
-                Transition(int(resumed[index]), helper, last, Binding.JOIN, inferred=True)
-            )
-            found.setdefault(helper, []).append(
-                Transition(first, thread, int(silent[index]), Binding.HANDOVER, inferred=True)
-            )
+    threads = sorted(activity, key=lambda thread: process.threads[thread].tid)
+    if len(threads) < 2:
+        return
+    working = np.unique(host.thread[np.isin(host.kind, (HostKind.CALL, HostKind.OP))])
+    whole = Activity(
+        owner=np.repeat(np.arange(len(threads)), [len(activity[thread]) for thread in threads]),
+        time_ns=np.concatenate([activity[thread] for thread in threads]),
+    )
+    in_call = np.concatenate([_inside_call(calls, thread, activity[thread]) for thread in threads])
+    pairs = find_delegations(whole, in_call, np.isin(threads, working), quiet_ns)
+    columns = (pairs.waiter, pairs.helper, pairs.silent_ns, pairs.resumed_ns, pairs.first_ns, pairs.last_ns)
+    for waiter, helper, silent, resumed, first, last in zip(*(c.tolist() for c in columns), strict=True):
+        waits, works = threads[waiter], threads[helper]
+        found.setdefault(waits, []).append(Transition(resumed, works, last, Binding.JOIN, inferred=True))
+        found.setdefault(works, []).append(Transition(first, waits, silent, Binding.HANDOVER, inferred=True))
 
 
 def _inside_call(calls: Calls, thread: int, instants: IntArray) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
@@ -208,23 +198,3 @@ def _inside_call(calls: Calls, thread: int, instants: IntArray) -> np.ndarray[tu
         return np.zeros(len(instants), bool)
     at = np.searchsorted(starts, instants, side="right") - 1
     return np.asarray((at >= 0) & (starts[at] == instants), bool)
-
-
-def _delegated(
-    helper: IntArray, silent: IntArray, resumed: IntArray, quiet_ns: int
-) -> list[tuple[int, int, int]]:
-    """Silences that ``helper`` fills: (index, first instant, last instant) of its work in each."""
-    first = np.searchsorted(helper, silent, side="left")
-    last = np.searchsorted(helper, resumed, side="right") - 1
-    has = np.flatnonzero((last > first) & (first < len(helper)))
-    if not len(has):
-        return []
-    far = np.iinfo(np.int64).max // 4
-    padded = np.concatenate(([-far], helper, [far]))
-    begin, end = helper[first[has]], helper[last[has]]
-    fits = (begin - silent[has] <= LAG_NS) & (resumed[has] - end <= LAG_NS)
-    fits &= end - begin >= MIN_COVER * (resumed[has] - silent[has])
-    rest = np.where(resumed[has] - silent[has] < SHORT_SILENCE_NS, REST_NS, quiet_ns)
-    fits &= begin - padded[first[has]] >= rest
-    fits &= padded[last[has] + 2] - end >= rest
-    return list(zip(has[fits].tolist(), begin[fits].tolist(), end[fits].tolist(), strict=True))
