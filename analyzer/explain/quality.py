@@ -34,17 +34,18 @@ def ledger(capture: Capture, per_rank: Iterable[QualityEntry]) -> list[Quality]:
     entries = [entry for source in capture.sources for entry in source.quality]
     entries += capture.quality
     entries += per_rank
-    return [
-        Quality(
-            reason=entry.reason,
-            count=entry.count,
-            share=entry.count / entry.total if entry.total else None,
-            effect=entry.effect,
-            place=entry.place,
-        )
-        for entry in entries
-        if entry.count
-    ]
+    return [ledger_line(entry) for entry in entries if entry.count]
+
+
+def ledger_line(entry: QualityEntry) -> Quality:
+    """One entry as the result shows it; ``share`` None where there is nothing to divide by."""
+    return Quality(
+        reason=entry.reason,
+        count=entry.count,
+        share=entry.count / entry.total if entry.total else None,
+        effect=entry.effect,
+        place=entry.place,
+    )
 
 
 def rank_entries(rank: int, account: RankAccount) -> list[QualityEntry]:

@@ -134,7 +134,7 @@ def _rank_result(
     thresholds: Mapping[str, float],
     shared_gpu_with: list[int],
 ) -> Rank:
-    trace, work, info = account.trace, account.work, account.trace.device_info
+    trace, work = account.trace, account.work
     unlinked = ~work.linked & ~work.migration
     prior_ns = int((work.end_ns - work.start_ns)[work.prior].sum())
     return Rank(
@@ -142,15 +142,7 @@ def _rank_result(
         host=trace.hostname,
         pid=trace.process.pid,
         source=trace.source.path,
-        device=None
-        if info is None
-        else Device(
-            index=info.index,
-            uuid=info.uuid,
-            name=info.name,
-            sm_count=info.sm_count,
-            memory_bytes_per_s=info.memory_bytes_per_s,
-        ),
+        device=device_of(trace),
         device_span=_span(account),
         device_events=len(work),
         linked_events=int(work.linked.sum()),
@@ -174,6 +166,20 @@ def _rank_result(
         ),
         constants=_constants(account, thresholds),
         windows=windows,
+    )
+
+
+def device_of(trace: Trace) -> Device | None:
+    """What the capture says of a rank's device, None where no device work was recorded."""
+    info = trace.device_info
+    if info is None:
+        return None
+    return Device(
+        index=info.index,
+        uuid=info.uuid,
+        name=info.name,
+        sm_count=info.sm_count,
+        memory_bytes_per_s=info.memory_bytes_per_s,
     )
 
 

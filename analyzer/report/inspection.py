@@ -7,6 +7,8 @@ import numpy as np
 
 from analyzer import strict_json
 from analyzer.diagnosis import Device, Quality, Steps
+from analyzer.explain.quality import ledger_line
+from analyzer.explain.rank_report import device_of
 from analyzer.kernel_names import collective_operation, is_collective, metadata_operation
 from analyzer.model import Capture, DeviceKind, QualityEntry, Source, Trace
 
@@ -152,22 +154,13 @@ def _input(source: Source) -> InspectedInput:
 
 
 def _rank(rank: int, trace: Trace) -> InspectedRank:
-    info = trace.device_info
     return InspectedRank(
         rank=rank,
         source=trace.source.path,
         host=trace.hostname,
         pid=trace.process.pid,
         process=trace.process.name,
-        device=None
-        if info is None
-        else Device(
-            index=info.index,
-            uuid=info.uuid,
-            name=info.name,
-            sm_count=info.sm_count,
-            memory_bytes_per_s=info.memory_bytes_per_s,
-        ),
+        device=device_of(trace),
         device_events=len(trace.device),
         host_records=len(trace.process.host),
         threads=len(trace.process.threads),
@@ -221,13 +214,4 @@ def _work(rank: int, trace: Trace) -> list[Work]:
 def _ledger(capture: Capture) -> list[Quality]:
     entries: list[QualityEntry] = [*capture.quality]
     entries += [entry for source in capture.sources for entry in source.quality if entry not in entries]
-    return [
-        Quality(
-            reason=entry.reason,
-            count=entry.count,
-            share=entry.count / entry.total if entry.total else None,
-            effect=entry.effect,
-            place=entry.place,
-        )
-        for entry in entries
-    ]
+    return [ledger_line(entry) for entry in entries]
