@@ -100,10 +100,10 @@ def _latencies(
 
 
 def _later(work: Work, a: IntArray, b: IntArray) -> IntArray:
-    """Of two predecessors (-1 none) the later to end."""
+    """Of two predecessors (-1 none) the later to end; on a tie the later in the total order."""
     end_a = np.where(a >= 0, work.end_ns[a], NO_TIME)
     end_b = np.where(b >= 0, work.end_ns[b], NO_TIME)
-    return np.where(end_b > end_a, b, a)
+    return np.where((end_b > end_a) | ((end_b == end_a) & (b > a)), b, a)
 
 
 def _preceding(candidate: IntArray, rows: IntArray) -> IntArray:

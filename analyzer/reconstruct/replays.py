@@ -18,7 +18,7 @@ class Replays:
     lane: IntArray  # (r,) launch stream, recorded or inferred
     lane_inferred: BoolArray
     start_ns: IntArray  # (r,) first node
-    last: IntArray  # (r,) row that ends last
+    last: IntArray  # (r,) row that ends last, on a tie the later in the total order
     previous: IntArray  # (r,) earlier replay of the same executable graph, -1 none or unknown
     is_root: BoolArray  # (n,) node that no node of its replay ended before
     inner: IntArray  # (n,) node that binds an inner node, -1 for roots and eager rows
@@ -45,7 +45,7 @@ def find_replays(work: Work, calls: Calls, turnaround_ns: int) -> Replays:
     is_root[nodes] = first_end[work.replay[nodes]] > work.start_ns[nodes]
     _bind_inner(work, order, turnaround_ns, is_root, inner, inferred)
     groups = np.split(order, opens[1:])
-    last = np.array([rows[np.argmax(work.end_ns[rows])] for rows in groups], np.int64)
+    last = np.array([rows[len(rows) - 1 - np.argmax(work.end_ns[rows[::-1]])] for rows in groups], np.int64)
     lane, lane_inferred = _launch_lanes(work, calls, groups)
     return Replays(
         call=work.launch[order[opens]],

@@ -65,13 +65,16 @@ class SyncTargets:
         return best
 
     def later(self, a: IntArray, b: IntArray) -> IntArray:
-        """Of two arrays of rows (-1 none) the one that ends later, element by element; ties keep ``a``."""
+        """Of two arrays of rows (-1 none) the one that ends later, element by element.
+
+        On a tie the later in the total order.
+        """
         end = self.work.end_ns
         if not len(end):
             return a
         end_a = np.where(a >= 0, end[a], np.iinfo(np.int64).min)
         end_b = np.where(b >= 0, end[b], np.iinfo(np.int64).min)
-        return np.where(end_b > end_a, b, a)
+        return np.where((end_b > end_a) | ((end_b == end_a) & (b > a)), b, a)
 
     def covered_lanes(self, lane: int) -> list[int]:
         """Lanes that a wait for ``lane`` waits for: the legacy default stream covers the blocking ones."""
