@@ -38,7 +38,8 @@ def gather(account: RankAccount, rank: int, indices: Sequence[int]) -> RankEvide
     evidence: dict[str, list[Evidence]] = {}
     for entry in MEASURABLE:
         mine = amounts(entry, paths, whole, account.work)
-        shares[entry.id] = window_shares(entry, paths, whole, mine)
+        certain = amounts(entry, paths, whole, account.work, certain=True)
+        shares[entry.id] = window_shares(entry, paths, whole, mine, certain)
         evidence[entry.id] = _evidence(account, whole, owner, mine)
     return RankEvidence(
         rank=rank,

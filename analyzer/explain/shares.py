@@ -41,21 +41,28 @@ def _table(categories: frozenset[Category]) -> npt.NDArray[np.bool_]:
     return np.isin(np.arange(len(Category)), tuple(categories))
 
 
-def amounts(entry: Entry, paths: Sequence[Path], whole: Path, work: Work) -> IntArray:
+def amounts(
+    entry: Entry, paths: Sequence[Path], whole: Path, work: Work, *, certain: bool = False
+) -> IntArray:
     """(n,) int64 over the segments of all windows: how much of each belongs to the quantity, ns.
 
-    ``whole`` holds the segments of ``paths``, one window after the other.
+    ``whole`` holds the segments of ``paths``, one window after the other. ``certain``: without what is
+    inferred, and without what follows a return that may have waited for nothing.
     """
     length = whole.end_ns - whole.start_ns
     mine = np.where(_table(entry.categories)[whole.category], length, 0)
+    if certain:
+        mine[whole.inferred] = 0
     if entry.id != "synchronization":
         return mine
-    after = [covered(_returns_to_work(path, work), path.start_ns, path.end_ns) for path in paths]
-    follows = _table(_FOLLOWS_RETURN)[whole.category]
+    after = [
+        covered(_returns_to_work(path, work, certain=certain), path.start_ns, path.end_ns) for path in paths
+    ]
+    follows = _table(_FOLLOWS_RETURN)[whole.category] & ~(whole.inferred & certain)
     return np.where(follows, np.maximum(mine, np.concatenate([_NONE, *after])), mine)
 
 
-def _returns_to_work(path: Path, work: Work) -> Intervals:
+def _returns_to_work(path: Path, work: Work, *, certain: bool) -> Intervals:
     """From each return of a device-held call on the path to the start of the next device work.
 
     In time order the path goes from the device to the host only where such a call returned; a window
@@ -64,17 +71,21 @@ def _returns_to_work(path: Path, work: Work) -> Intervals:
     host = (path.side != ON_DEVICE) | (path.category == Category.LAUNCH_LATENCY)
     from_device = host & np.concatenate(([False], ~host[:-1])) if len(host) else host
     returning = path.category == Category.HOST_SYNC_RETURN
+    if certain:
+        from_device &= ~(returning & path.inferred)
+        returning = returning & ~path.inferred
     instants = distinct(np.concatenate((path.start_ns[from_device], path.end_ns[returning])))
     following = np.searchsorted(work.start_ns, instants, side="left")
     has = following < len(work)
     return union(instants[has], work.start_ns[following[has]])
 
 
-def window_shares(entry: Entry, paths: Sequence[Path], whole: Path, mine: IntArray) -> WindowShares:
-    """Per window the quantity with its certain and its possible part; ``mine`` are its ``amounts``."""
+def window_shares(
+    entry: Entry, paths: Sequence[Path], whole: Path, mine: IntArray, certain: IntArray
+) -> WindowShares:
+    """Per window the quantity with its certain and its possible part; both are its ``amounts``."""
     length = whole.end_ns - whole.start_ns
     possible = np.where(_table(entry.could_belong)[whole.category], length, mine)
-    certain = np.where(whole.inferred, 0, mine)
     edges = np.cumsum([0, *map(len, paths)])
     return WindowShares(*(_per_window(column, edges) for column in (mine, certain, possible, length)))
 

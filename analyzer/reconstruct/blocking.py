@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analyzer.cuda_api import CallKind
+from analyzer.cuda_api import WAITS, CallKind
 from analyzer.model import CopyKind, HostKind, IntArray, MemoryKind, ProcessTrace
 from analyzer.reconstruct.sync_targets import SyncTargets
 from analyzer.reconstruct.work import BoolArray, Calls, Work, group_indices
@@ -20,6 +20,8 @@ NEAR_NS = 50_000
 """How long after the end of its work a wait may return and still be called held by it."""
 NEAR_SHARE = 0.05
 """... or this share of the call's own duration, whichever is longer."""
+SHORT_WAIT_NS = 20_000
+"""A wait shorter than this may be the plain cost of the call: work that ended inside it may be chance."""
 EARLY_NS = 100_000
 """Staged copies return up to this long before the recorded end of their DMA."""
 STAGED_BYTES = 64 * 1024
@@ -42,6 +44,7 @@ class HeldCalls:
     end_ns: IntArray
     work: IntArray  # row of Work that it waited for
     call: IntArray  # index into Calls (of a polling loop: the last query)
+    doubtful: BoolArray  # short, and what it waited for is a guess: the device may not have held it
     queue_depth: int | None  # launches in flight at which launching blocks, None never seen
     queue_held: int  # launches longer than 100 us that a full queue held
 
@@ -68,9 +71,18 @@ def find_held(targets: SyncTargets, process: ProcessTrace, *, sole_device: bool)
         end_ns=calls.end_ns[order],
         work=found[order],
         call=order,
+        doubtful=_doubtful(targets, order, sole_device=sole_device),
         queue_depth=depth,
         queue_held=queue_held,
     )
+
+
+def _doubtful(targets: SyncTargets, call: IntArray, *, sole_device: bool) -> BoolArray:
+    """Waits as short as a call that waits for nothing, whose target the capture does not record."""
+    calls = targets.calls
+    waits = np.isin(calls.kind[call], list(WAITS))
+    short = calls.end_ns[call] - calls.start_ns[call] < SHORT_WAIT_NS
+    return np.asarray(waits & short & ~targets.is_known(call, sole_device=sole_device), bool)
 
 
 def _near(calls: Calls, call: IntArray, end_ns: IntArray) -> BoolArray:

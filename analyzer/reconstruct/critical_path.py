@@ -255,6 +255,7 @@ class Walker:
             returned,
             Category.HOST_SYNC_RETURN,
             Binding.SYNC,
+            inferred=bool(self.held.doubtful[held]),
             side=ON_HOST,
             ref=int(self.calls.row[self.held.call[held]]),
             thread=thread,

@@ -340,3 +340,21 @@ def test_hypotheses_that_one_rank_cannot_answer_are_listed() -> None:
         "small-grids", "bandwidth-bound", "compute-bound", "collective-transfer", "collective-late-rank",
         "output-path", "kv-context",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(("row", "length", "low"), [(True, 10, 0.5), (False, 10, 0.0), (False, 40, 0.5)])
+def test_a_short_wait_for_an_unrecorded_stream_supports_no_synchronization(
+    row: bool, length: int, low: float
+) -> None:
+    """
+    main       |L 0-4  |sync ..-103 (10 or 40 us)     CPU work       |L 300-304
+    stream 7        |a 10-100                                             |b 310-400
+    That a ended inside a 10 us call may be chance, where the capture does not say what the call waited for.
+    """
+    built = schedule().launch(0, 4, runs=(10, 100)).sync(103 - length, 103, stream=7, row=row)
+    built.launch(300, 304, runs=(310, 400))
+    found = next(h for h in analysis_of(built).diagnosis.hypotheses if h.id == "synchronization")
+    assert found.share is not None
+    assert found.share.value > 0.5
+    assert found.share.interval[0] >= low
+    assert (found.share.interval[0] == 0) == (low == 0)
