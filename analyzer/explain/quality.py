@@ -75,6 +75,9 @@ def rank_entries(rank: int, account: RankAccount) -> list[QualityEntry]:
         ("predecessor-discarded", account.bindings.discarded, total, "candidates that do not precede their event"),
         (UNRESOLVED_WAIT, account.bindings.unresolved_waits, None,
          "device-side waits whose event record is not in the capture: their order is unknown"),
+        ("graph-launch-stream-inferred", int(account.replays.lane_inferred.sum()), len(account.replays),
+         "the stream that these graph replays were launched on is not recorded and was inferred: "
+         "what came before and after them on it is, too"),
         ("path-loop-cut", account.loops_cut, len(account.paths), "the rest of that window is unattributed"),
         ("crossing-host-records", crossings, None, "host records that do not nest were cut at the outer one's end"),
         ("python-frames-recorded", int((account.trace.process.host.kind == HostKind.FRAME).sum()), None,
@@ -146,7 +149,8 @@ def unmeasured(capture: Capture, ranks: list[Rank]) -> list[Unmeasured]:
             )
         )
     collectives = Unmeasured(
-        what="coverage and occupancy of kernels; transfer and waiting inside collectives",
+        what="coverage and occupancy of kernels; clock offsets between ranks, transfer and waiting inside "
+        "collectives; predicted step times",
         how_to_measure="not computed by this version",
     )
     return [*result, collectives]

@@ -125,7 +125,7 @@ def _windows(
     elif assignment is not None:
         windows = device_windows(steps, assignment, work)
     else:
-        windows = whole_window(work, calls)
+        windows = whole_window(work)
     phases = name_phases(windows, assignment, work)
     reasons = warmup_reasons(windows, phases, steps, calls, process)
     windows = [

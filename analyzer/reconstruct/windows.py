@@ -109,7 +109,7 @@ def _last_completions(count: int, assignment: Assignment, work: Work) -> tuple[l
     return ends, rows
 
 
-def whole_window(work: Work, calls: Calls) -> list[Window]:
+def whole_window(work: Work) -> list[Window]:
     """Without steps: first launch or device event to last completion, as one window."""
     if not len(work):
         return []
@@ -119,7 +119,6 @@ def whole_window(work: Work, calls: Calls) -> list[Window]:
     launches = work.launch_ns[work.linked]
     if len(launches):
         start = min(start, int(launches.min()))
-    del calls
     return [Window(0, WHOLE, WHOLE, start, end, None, None, row, -1, empty=end == start)]
 
 

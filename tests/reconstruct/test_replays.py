@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from analyzer.categories import Category
-from tests.builders import Schedule, account_of, analysis_of, causes_of, path_of, schedule
+from tests.builders import Schedule, account_of, analysis_of, causes_of, path_of, quality_of, schedule
 
 Node = tuple[int, int, str, int]
 
@@ -145,3 +145,11 @@ def test_kernels_inside_a_replay_that_a_collective_is_among_keep_their_category(
     assert [(row[0], row[2]) for row in path_of(built)] == [
         (0, "launch.latency"), (20, "kernel"), (30, "gap.dispatch"), (31, "collective.unsplit"),
     ]  # fmt: skip
+
+
+def test_a_launch_stream_that_no_record_tells_is_counted_as_inferred() -> None:
+    """Nodes on stream 101 alone, eager work on 7: the launching thread's usual stream is taken, and said so."""
+    eager = schedule().launch(0, 4, runs=(10, 20), stream=7)
+    told = schedule().launch(0, 4, runs=(10, 20), stream=7).graph(5, 9, [(30, 40, "node", 7)])
+    assert quality_of(eager.graph(5, 9, [(30, 40, "node", 101)]))["graph-launch-stream-inferred"] == 1
+    assert "graph-launch-stream-inferred" not in quality_of(told)
