@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from analyzer import strict_json
-from analyzer.diagnosis import FORMAT, FORMAT_VERSION, Diagnosis, SegmentTable
+from analyzer.diagnosis import FORMAT, FORMAT_VERSION, DetailTable, Diagnosis, QueueTable, SegmentTable
 from analyzer.errors import TraceError
 
 if TYPE_CHECKING:
@@ -19,11 +19,13 @@ if TYPE_CHECKING:
 class Analysis:
     """The frozen result: the diagnosis and every segment it rests on.
 
-    ``segment_table`` is None where only the JSON was read back.
+    The tables are None where only the JSON was read back.
     """
 
     diagnosis: Diagnosis
     segment_table: SegmentTable | None
+    queue: QueueTable | None = None
+    detail: DetailTable | None = None
 
     def windows(self) -> pd.DataFrame:
         """One row per step and rank, with a column per category and exposure label."""

@@ -7,6 +7,7 @@ Structs mirror ``diagnosis.json`` field by field; ``None`` is "not captured" (li
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Literal
 
 import msgspec
@@ -172,9 +173,134 @@ class Kernel(msgspec.Struct, frozen=True, kw_only=True):
     clipped_ns: int
     path_ns: int
     exposed_ns: int | None
+    shapes: int  # distinct launch shapes; the next three are those of the shape with the most time
     coverage: float | None
     occupancy: float | None
     limiter: str | None
+
+
+class KernelShape(msgspec.Struct, frozen=True, kw_only=True):
+    """Kernels of one name, grid, block, registers and shared memory on one rank. Sizes are bytes.
+
+    Coverage (grid against device) and occupancy (warps against a full SM) are two things and never mixed.
+    ``note`` says why a figure is null, or that it is an upper bound.
+    """
+
+    rank: int
+    name: str
+    class_: str = msgspec.field(name="class")
+    grid: tuple[int, int, int] | None
+    block: tuple[int, int, int] | None
+    registers_per_thread: int | None
+    shared_memory_bytes: int | None  # per block, static and dynamic together
+    calls_total: int
+    total_ns: int
+    path_ns: int
+    coverage: float | None  # min(blocks, SMs) / SMs
+    waves: float | None  # blocks / (SMs x resident blocks per SM)
+    tail_idle: float | None  # share of the last wave's block slots that stay empty
+    occupancy: float | None  # resident warps / warps of a full SM, theoretical
+    resident_blocks_per_sm: int | None
+    limiter: str | None  # all that bind, joined by "+"
+    trace_occupancy_pct: int | None  # the trace's own "est. achieved occupancy"
+    note: str
+
+
+class Quantiles(msgspec.Struct, frozen=True, kw_only=True):
+    """Order statistics of ``count`` values, each one of the values itself (ns unless said otherwise)."""
+
+    count: int
+    p05: int
+    median: int
+    p95: int
+    max: int
+
+
+class LaunchBill(msgspec.Struct, frozen=True, kw_only=True):
+    """What submitting the work of one phase costs one rank, over the windows of its budget.
+
+    Sums of durations on several threads are no wall time. ``slot_ns`` is a budget: the mean step over the
+    launches of a step, not what a launch costs.
+    """
+
+    rank: int
+    phase: str
+    windows: int
+    launches_total: int  # kernel launch calls, a graph launch counts once
+    graph_launches_total: int
+    copy_calls_total: int  # copies and sets
+    kernels_total: int
+    kernels_in_graphs_total: int
+    launch_api_ns_total: int  # durations of launch calls that the device did not hold, summed
+    held_launches_total: int
+    path_launch_ns_total: int  # launch.* on the path
+    slot_ns: int | None
+    api_ns: Quantiles | None  # per launch call that was not held
+    latency_ns: Quantiles | None  # from the start of the call to the start of its (first) work
+    idle_latency_ns: Quantiles | None  # the same where the device was idle at the call
+    depth_at_launch: Quantiles | None  # device work submitted and not finished (a count, no ns)
+    run_ahead_ns: Quantiles | None  # at the end of the call: how long until its work starts
+
+
+class GraphReplay(msgspec.Struct, frozen=True, kw_only=True):
+    """Replays of one executable graph in one phase of one rank."""
+
+    rank: int
+    phase: str
+    graph: str  # executable as the capture names it, else by its kernels
+    replays: int
+    kernels_per_replay: float | None  # None: replays were recorded as one row each
+    device_ns_total: int  # durations summed
+    path_ns: int
+
+
+class SmallKernels(msgspec.Struct, frozen=True, kw_only=True):
+    """Kernels of one phase and rank that are shorter than ``below_ns``."""
+
+    rank: int
+    phase: str
+    below_ns: int
+    kernels_total: int
+    of_kernels: int
+    total_ns: int
+    of_total_ns: int
+    path_ns: int
+
+
+class ClassTime(msgspec.Struct, frozen=True, kw_only=True):
+    """Device work of one class in one phase of one rank, over the windows of its budget."""
+
+    rank: int
+    phase: str
+    class_: str = msgspec.field(name="class")
+    events: int
+    total_ns: int
+    path_ns: int
+
+
+class HostTime(msgspec.Struct, frozen=True, kw_only=True):
+    """Path time on the CPU of one phase and rank, rolled up ``by`` one kind of record."""
+
+    rank: int
+    phase: str
+    by: str  # call | op | range | frame | thread
+    name: str
+    path_ns: int
+    windows: int
+    windows_with: int  # windows in which it was on the path
+    segments: int
+
+
+class Detail(msgspec.Struct, frozen=True, kw_only=True):
+    """The step that the timeline shows, and why that one."""
+
+    rank: int
+    window: int
+    step: str
+    phase: str
+    why: str
+    events: int
+    left_out: int  # shortest host records beyond the limit
 
 
 class HostCulprit(msgspec.Struct, frozen=True, kw_only=True):
@@ -189,6 +315,8 @@ class HostCulprit(msgspec.Struct, frozen=True, kw_only=True):
     frame: str | None
     path_ns: int
     segments: int
+    windows: int  # of the budget
+    windows_with: int  # windows in which it was on the path
 
 
 class RangeTime(msgspec.Struct, frozen=True, kw_only=True):
@@ -203,6 +331,8 @@ class RangeTime(msgspec.Struct, frozen=True, kw_only=True):
     launches: int
     device_events: int
     total_ns: int
+    api_ns: int  # durations of its launch calls, summed
+    latency_ns: Quantiles | None  # from the start of a launch call to the start of its first work
 
 
 class SharedDevice(msgspec.Struct, frozen=True, kw_only=True):
@@ -232,13 +362,17 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):
-    """Where to look: a row of segments.csv and the event behind it."""
+    """Where to look: a line of segments.csv and the event of the input behind it."""
 
     file: str
+    line: int  # the header is line 1
+    rank: int
     window: int
     start_ns: int
     end_ns: int
     event: str
+    input: str  # the file that holds the event
+    event_start_ns: int | None  # its start as that file has it (Kineto: ts x 1000); None: nothing recorded
 
 
 class Hypothesis(msgspec.Struct, frozen=True, kw_only=True):
@@ -293,8 +427,76 @@ class SegmentTable:
     inferred: npt.NDArray[np.bool_]
     name: npt.NDArray[np.int32]  # index into names, -1 none
     place: npt.NDArray[np.int32]  # index into places (stream or thread), -1 none
+    correlation: npt.NDArray[np.int64]  # of the event behind it, 0 none
+    event_start_ns: npt.NDArray[np.int64]  # start of that event as its file has it, NO_EVENT none
     names: tuple[str, ...]
     places: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.start_ns)
+
+
+NO_EVENT = np.iinfo(np.int64).min
+
+
+@dataclass(frozen=True)
+class QueueTable:
+    """How far the CPU runs ahead, in equal bins over the windows of each rank; lives in queue.csv.
+
+    (b,) columns, sorted by (rank, start). Depth: device work submitted and not finished. Latency: from the
+    start of a launch call to the start of its work; -1 where no launch lies in the bin.
+    """
+
+    rank: npt.NDArray[np.int32]
+    start_ns: npt.NDArray[np.int64]
+    end_ns: npt.NDArray[np.int64]
+    depth_low: npt.NDArray[np.int64]
+    depth_high: npt.NDArray[np.int64]
+    launches: npt.NDArray[np.int64]
+    latency_low_ns: npt.NDArray[np.int64]
+    latency_median_ns: npt.NDArray[np.int64]
+    latency_high_ns: npt.NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.start_ns)
+
+
+class DetailKind(IntEnum):
+    """What an event of the detail step is."""
+
+    KERNEL = 0
+    COLLECTIVE = 1
+    COPY = 2
+    GRAPH = 3
+    PRIOR = 4
+    LAUNCH = 5  # launch calls: kernels, graphs, copies
+    HELD = 6  # a call that the device held
+    API = 7  # any other CUDA call
+    OP = 8
+    RANGE = 9
+    FRAME = 10
+    OS = 11
+    PROFILER = 12
+
+
+@dataclass(frozen=True)
+class DetailTable:
+    """The events of the detail step that the timeline draws; lives in detail_step.csv.
+
+    (e,) columns, sorted by (lane, start, -end). Instants are those of the windows; events reach beyond
+    the window where they do. The path of the step stands in segments.csv.
+    """
+
+    kind: npt.NDArray[np.int8]  # DetailKind
+    lane: npt.NDArray[np.int32]  # index into lanes
+    depth: npt.NDArray[np.int16]  # nesting on a thread, 0 outermost; 0 on streams
+    start_ns: npt.NDArray[np.int64]
+    end_ns: npt.NDArray[np.int64]
+    name: npt.NDArray[np.int32]  # index into names
+    class_: npt.NDArray[np.int32]  # kernel class, index into names, -1 none
+    lanes: tuple[str, ...]  # threads first, then streams, as segments.csv names its places
+    device_lanes: int  # how many of the lanes, at the end, are streams
+    names: tuple[str, ...]
 
     def __len__(self) -> int:
         return len(self.start_ns)
@@ -326,5 +528,13 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     unmeasured: list[Unmeasured]
     quality: list[Quality]
     ranges: list[RangeTime] = []
+    kernel_shapes: list[KernelShape] = []
+    classes: list[ClassTime] = []
+    launch_bill: list[LaunchBill] = []
+    graph_replays: list[GraphReplay] = []
+    small_kernels: list[SmallKernels] = []
+    host_time: list[HostTime] = []
+    detail: Detail | None = None
+    rules: list[str] = []  # rules files read after the built-in one
     shared_devices: list[SharedDevice] = []
     notes: list[str]

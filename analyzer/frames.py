@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from analyzer.categories import BINDING_NAMES, CATEGORY_NAMES, EXPOSURE_NAMES
-from analyzer.diagnosis import Diagnosis, SegmentTable, Window
+from analyzer.diagnosis import NO_EVENT, Diagnosis, SegmentTable, Window
 
 OVERLAPS = ("collective_under_kernel", "copy_under_kernel", "kernel_under_kernel")
 COLLECTIVE_COLUMNS = (
@@ -80,11 +80,13 @@ KERNEL_COLUMNS = (
     "clipped_ns",
     "path_ns",
     "exposed_ns",
+    "shapes",
     "coverage",
     "occupancy",
     "limiter",
 )
-HOST_COLUMNS = ("rank", "phase", "category", "thread", "name", "stack", "frame", "path_ns", "segments")
+HOST_COLUMNS = ("rank", "phase", "category", "thread", "name", "stack", "frame", "path_ns", "segments",
+                "windows", "windows_with")  # fmt: skip
 HYPOTHESIS_COLUMNS = (
     "id",
     "phase",
@@ -117,6 +119,8 @@ SEGMENT_COLUMNS = (
     "inferred",
     "name",
     "place",
+    "correlation",
+    "event_start_ns",
 )
 
 Row = tuple[Any, ...]
@@ -253,9 +257,15 @@ def segments(table: SegmentTable) -> pd.DataFrame:
             "inferred": table.inferred,
             "name": _coded(*_distinct(table.name, table.names)),
             "place": _coded(*_distinct(table.place, table.places)),
+            "correlation": _known(table.correlation, table.correlation != 0),
+            "event_start_ns": _known(table.event_start_ns, table.event_start_ns != NO_EVENT),
         },
         columns=list(SEGMENT_COLUMNS),
     )
+
+
+def _known(values: npt.NDArray[np.int64], known: npt.NDArray[np.bool_]) -> Any:
+    return pd.arrays.IntegerArray(values, ~known)
 
 
 def _coded(codes: npt.NDArray[Any], labels: list[str]) -> pd.Categorical:

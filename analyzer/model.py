@@ -326,6 +326,7 @@ class Trace:
     world_size: int | None = None
     hostname: str | None = None
     epoch_zero_ns: int | None = None  # epoch time of t = 0; None: the file does not know
+    file_zero_ns: int = 0  # what t = 0 is in the file's own timestamps (ns; Kineto: ts x 1000)
     metrics: MetricTable | None = None
 
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from multiprocessing import get_context
 from pathlib import Path
+
+import msgspec
 
 from analyzer import __version__
 from analyzer.analysis import Analysis
@@ -124,6 +127,7 @@ def on_one_zero(capture: Capture) -> tuple[Capture, int | None]:
                 device=trace.device.shifted(shift),
                 metrics=metrics,
                 epoch_zero_ns=zero,
+                file_zero_ns=trace.file_zero_ns - shift,
             )
             moved[key] = trace
         traces.append(trace)
@@ -217,8 +221,16 @@ def _report_one(arguments: _Arguments) -> RankReport:
 def _hypotheses(capture: Capture, reports: list[RankReport], limits: Mapping[str, float]) -> list[Hypothesis]:
     phases = phases_of([report.rank for report in reports])
     distorted = cautions.distortion(capture, reports, limits)
+    lengths = accumulate((len(report.segments) for report in reports), initial=0)
+    before = {report.rank.rank: first for report, first in zip(reports, lengths, strict=False)}
     result = []
     for phase in phases or ["whole capture"]:
         parts = [report.evidence[phase] for report in reports if phase in report.evidence]
-        result += verdicts(phase, parts, limits, distorted)
+        result += [_in_joined_table(row, before) for row in verdicts(phase, parts, limits, distorted)]
     return result
+
+
+def _in_joined_table(row: Hypothesis, before: Mapping[int, int]) -> Hypothesis:
+    """Evidence lines of one rank's segments as lines of the table of all ranks."""
+    moved = [msgspec.structs.replace(e, line=e.line + before[e.rank]) for e in row.evidence]
+    return msgspec.structs.replace(row, evidence=moved)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from analyzer.arrays import group
+from analyzer.arrays import distinct, group
 from analyzer.categories import CATEGORY_NAMES, Category
 from analyzer.diagnosis import HostCulprit
 from analyzer.explain.segments import merge_suffixes, place_of_thread
@@ -39,6 +39,7 @@ def _of_phase(account: RankAccount, rank: int, phase: str, paths: list[Path]) ->
 
     start, end, category = column("start_ns"), column("end_ns"), column("category")
     ref, thread = column("ref"), column("thread")
+    window = np.repeat(np.arange(len(paths)), [int(mask.sum()) for mask in host])
     if not len(start):
         return []
     name = np.where(ref >= 0, process.host.name[np.maximum(ref, 0)], -1) if len(process.host) else ref
@@ -66,6 +67,8 @@ def _of_phase(account: RankAccount, rank: int, phase: str, paths: list[Path]) ->
                 frame=frames[-1] if frames else None,
                 path_ns=int(time[at]),
                 segments=int(counts[at]),
+                windows=len(paths),
+                windows_with=len(distinct(window[members])),
             )
         )
     return result

@@ -7,14 +7,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analyzer.diagnosis import Evidence, Hypothesis, Measured, Share, Verdict
+from analyzer.diagnosis import NO_EVENT, Evidence, Hypothesis, Measured, Share, Verdict
 from analyzer.explain.catalogue import MEASURABLE, UNMEASURED, Entry, Open
+from analyzer.explain.segments import event_columns
 from analyzer.explain.shares import WindowShares, amounts, share_of, window_shares
 from analyzer.model import IntArray
 from analyzer.reconstruct.critical_path import Path, join_paths
 from analyzer.reconstruct.rank import RankAccount
 
 EVIDENCE_ROWS = 3
+FIRST_LINE = 2
+"""Line of the first segment in segments.csv: the header comes before it."""
 
 
 @dataclass(frozen=True)
@@ -34,13 +37,15 @@ def gather(account: RankAccount, rank: int, indices: Sequence[int]) -> RankEvide
     paths = [account.paths[index] for index in indices]
     whole = join_paths(paths)
     owner = np.repeat(np.asarray(indices, np.int64), [len(path) for path in paths])
+    first = np.cumsum([0, *(len(path) for path in account.paths)])
+    line = np.concatenate([np.empty(0, np.int64), *(np.arange(first[at], first[at + 1]) for at in indices)])
     shares: dict[str, WindowShares] = {}
     evidence: dict[str, list[Evidence]] = {}
     for entry in MEASURABLE:
         mine = amounts(entry, paths, whole, account.work)
         certain = amounts(entry, paths, whole, account.work, certain=True)
         shares[entry.id] = window_shares(entry, paths, whole, mine, certain)
-        evidence[entry.id] = _evidence(account, whole, owner, mine)
+        evidence[entry.id] = _evidence(account, rank, whole, owner, line, mine)
     return RankEvidence(
         rank=rank,
         device_events=len(account.work),
@@ -124,23 +129,34 @@ def _decide(low: float, high: float, thresholds: Mapping[str, float]) -> Verdict
     return "inconclusive"
 
 
-def _evidence(account: RankAccount, whole: Path, owner: IntArray, mine: IntArray) -> list[Evidence]:
-    """The longest segments behind the quantity: rows of segments.csv. ``owner``: position of the window."""
+def _evidence(
+    account: RankAccount, rank: int, whole: Path, owner: IntArray, line: IntArray, mine: IntArray
+) -> list[Evidence]:
+    """The longest segments behind the quantity: rows of segments.csv.
+
+    ``owner``: position of the window; ``line``: position among the rank's segments.
+    """
     rows = np.flatnonzero(mine > 0)
     if len(rows) > EVIDENCE_ROWS:
         # Only what is as long as the last to be shown is sorted.
         least = np.partition(mine[rows], len(rows) - EVIDENCE_ROWS)[len(rows) - EVIDENCE_ROWS]
         rows = rows[mine[rows] >= least]
     order = np.lexsort((owner[rows], whole.start_ns[rows], -mine[rows]))
+    shown = rows[order[:EVIDENCE_ROWS]]
+    _, started = event_columns(account, whole)
     return [
         Evidence(
             file="segments.csv",
+            line=int(line[at]) + FIRST_LINE,
+            rank=rank,
             window=account.windows[owner[at]].index,
             start_ns=int(whole.start_ns[at]),
             end_ns=int(whole.end_ns[at]),
             event=_event_name(account, whole, at),
+            input=account.trace.source.path,
+            event_start_ns=None if started[at] == NO_EVENT else int(started[at]),
         )
-        for at in rows[order[:EVIDENCE_ROWS]].tolist()
+        for at in shown.tolist()
     ]
 
 

@@ -60,12 +60,21 @@ def kernel_table(account: RankAccount, rank: int) -> list[Kernel]:
                 clipped_ns=int(work.clipped_ns[rows].sum()),
                 path_ns=int(path_ns[rows].sum()),
                 exposed_ns=None if exposed is None else int(exposed[rows].sum()),
+                shapes=_shapes(account, rows),
                 coverage=None,
                 occupancy=None,
                 limiter=None,
             )
         )
     return sorted(table, key=lambda kernel: (-kernel.total_ns, kernel.name))
+
+
+def _shapes(account: RankAccount, rows: IntArray) -> int:
+    """Distinct launch shapes among these rows."""
+    table = account.work.table
+    columns = (table.grid[rows], table.block[rows], table.registers[rows, None], table.shared_static[rows, None],
+               table.shared_dynamic[rows, None])  # fmt: skip
+    return len(np.unique(np.concatenate(columns, axis=1), axis=0))
 
 
 def _class_of(account: RankAccount, rows: IntArray, name: str) -> str:

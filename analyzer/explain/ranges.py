@@ -33,6 +33,9 @@ def range_times(account: RankAccount, rank: int) -> list[RangeTime]:
     np.add.at(total_ns, inverse, (work.end_ns - work.start_ns)[rows])
     events = np.bincount(inverse, minlength=len(groups))
     launches = np.bincount(distinct(inverse * len(calls) + call) // len(calls), minlength=len(groups))
+    owned = distinct(inverse * len(calls) + call)
+    api_ns = np.zeros(len(groups), np.int64)
+    np.add.at(api_ns, owned // len(calls), (calls.end_ns - calls.start_ns)[owned % len(calls)])
     table = [
         RangeTime(
             rank=rank,
@@ -41,6 +44,8 @@ def range_times(account: RankAccount, rank: int) -> list[RangeTime]:
             launches=int(launches[at]),
             device_events=int(events[at]),
             total_ns=int(total_ns[at]),
+            api_ns=int(api_ns[at]),
+            latency_ns=None,
         )
         for at, (code, thread) in enumerate(groups)
     ]

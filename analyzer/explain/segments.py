@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from analyzer.arrays import unique_inverse
-from analyzer.diagnosis import SegmentTable
+from analyzer.diagnosis import NO_EVENT, SegmentTable
 from analyzer.model import IntArray, ProcessTrace
 from analyzer.reconstruct.critical_path import ON_DEVICE, Path, join_paths
 from analyzer.reconstruct.rank import RankAccount
@@ -56,6 +56,7 @@ def segment_table(account: RankAccount, rank: int) -> SegmentTable:
     whole = join_paths(account.paths)
     name = _recode(_name_codes(account, whole), process.names, names)
     place = _places(process, work.lane, whole, places)
+    correlation, event_start = event_columns(account, whole)
     windows = np.concatenate(
         [
             np.full(len(path), window.index, np.int32)
@@ -73,9 +74,25 @@ def segment_table(account: RankAccount, rank: int) -> SegmentTable:
         inferred=whole.inferred,
         name=name.astype(np.int32),
         place=place.astype(np.int32),
+        correlation=correlation,
+        event_start_ns=event_start,
         names=tuple(names.texts),
         places=tuple(places.texts),
     )
+
+
+def event_columns(account: RankAccount, path: Path) -> tuple[IntArray, IntArray]:
+    """Correlation id and start, as the input file has it, of the event behind each segment."""
+    host, work, trace = account.trace.process.host, account.work, account.trace
+    correlation = np.zeros(len(path), np.int64)
+    start = np.full(len(path), NO_EVENT, np.int64)
+    device = np.flatnonzero((path.side == ON_DEVICE) & (path.ref >= 0))
+    on_host = np.flatnonzero((path.side != ON_DEVICE) & (path.ref >= 0))
+    correlation[device] = work.table.correlation[path.ref[device]]
+    correlation[on_host] = host.correlation[path.ref[on_host]]
+    start[device] = work.start_ns[path.ref[device]] - account.clock.shift_ns + trace.file_zero_ns
+    start[on_host] = host.start_ns[path.ref[on_host]] + trace.file_zero_ns
+    return correlation, start
 
 
 def _name_codes(account: RankAccount, path: Path) -> IntArray:
@@ -139,7 +156,17 @@ def join_tables(tables: list[SegmentTable]) -> SegmentTable:
     return SegmentTable(
         **{
             column: np.concatenate([getattr(table, column) for table in tables])
-            for column in ("rank", "window", "start_ns", "end_ns", "category", "binding", "inferred")
+            for column in (
+                "rank",
+                "window",
+                "start_ns",
+                "end_ns",
+                "category",
+                "binding",
+                "inferred",
+                "correlation",
+                "event_start_ns",
+            )
         },
         name=np.concatenate(name_columns),
         place=np.concatenate(place_columns),

@@ -17,7 +17,7 @@ from analyzer import frames
 from analyzer.analysis import Analysis
 from analyzer.arrays import group
 from analyzer.categories import BINDING_NAMES, CATEGORY_NAMES
-from analyzer.diagnosis import SegmentTable
+from analyzer.diagnosis import NO_EVENT, SegmentTable
 from analyzer.report.escape import visible
 
 CHUNK_ROWS = 100_000
@@ -69,13 +69,15 @@ def _segment_lines(table: SegmentTable) -> Iterator[str]:
              table.place[part]]
         )  # fmt: skip
         tails = [
-            f",{categories[category]},{bindings[binding]},{flags[inferred]},{names[name]},{places[place]}\n"
+            f",{categories[category]},{bindings[binding]},{flags[inferred]},{names[name]},{places[place]},"
             for category, binding, inferred, name, place in kinds
         ]
         spans = zip(window_of.tolist(), table.start_ns[part].tolist(), table.end_ns[part].tolist(),
-                    kind_of.tolist(), strict=True)  # fmt: skip
-        for window, begin, end, kind in spans:
-            yield f"{heads[window]}{begin},{end}{tails[kind]}"
+                    kind_of.tolist(), table.correlation[part].tolist(), table.event_start_ns[part].tolist(),
+                    strict=True)  # fmt: skip
+        for window, begin, end, kind, correlation, started in spans:
+            event = f"{correlation or ''},{started if started != NO_EVENT else ''}"
+            yield f"{heads[window]}{begin},{end}{tails[kind]}{event}\n"
 
 
 def _segments(path: Path, analysis: Analysis) -> None:

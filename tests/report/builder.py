@@ -12,6 +12,7 @@ from analyzer.categories import CATEGORY_NAMES, EXPOSURE_NAMES, Binding, Categor
 from analyzer.diagnosis import (
     FORMAT,
     FORMAT_VERSION,
+    NO_EVENT,
     Budget,
     Clock,
     Constants,
@@ -191,7 +192,17 @@ def hypothesis(name: str = "launch-bound", **changes: Any) -> Hypothesis:
         "undo": "Undo it if memory no longer fits, or if the latency of another phase grows.",
         "discriminating_check": "Compare with a graph replay of identical work.",
         "evidence": [
-            Evidence(file="segments.csv", window=2, start_ns=20 * MS, end_ns=21 * MS, event="gemm_kernel")
+            Evidence(
+                file="segments.csv",
+                line=7,
+                rank=0,
+                window=2,
+                start_ns=20 * MS,
+                end_ns=21 * MS,
+                event="gemm_kernel",
+                input="decode.sqlite",
+                event_start_ns=20 * MS,
+            )
         ],
     }
     return Hypothesis(**{**values, **changes})
@@ -227,6 +238,7 @@ def kernel(name: str = "gemm_kernel", **changes: Any) -> Kernel:
         "clipped_ns": 0,
         "path_ns": 7 * MS,
         "exposed_ns": 12 * MS,
+        "shapes": 1,
         "coverage": 0.0909,
         "occupancy": None,
         "limiter": None,
@@ -245,6 +257,8 @@ def culprit(name: str = "aten::linear", **changes: Any) -> HostCulprit:
         "frame": None,
         "path_ns": 13 * MS,
         "segments": 288,
+        "windows": 3,
+        "windows_with": 3,
     }
     return HostCulprit(**{**values, **changes})
 
@@ -324,6 +338,8 @@ def segments() -> SegmentTable:
         inferred=np.array([False, True]),
         name=np.array([-1, 0], np.int32),
         place=np.array([1, 0], np.int32),
+        correlation=np.array([17, 0], np.int64),
+        event_start_ns=np.array([NO_EVENT, 5], np.int64),
         names=("gemm_kernel", "gemm_kernel"),
         places=("device 0 stream 7", "thread 4711"),
     )
@@ -374,7 +390,19 @@ def hostile(text: str) -> Diagnosis:
                 undo=text,
                 discriminating_check=text,
                 measured=replace(small.hypotheses[0].measured, name=text),  # type: ignore[type-var]
-                evidence=[Evidence(file=text, window=0, start_ns=0, end_ns=1, event=text)],
+                evidence=[
+                    Evidence(
+                        file=text,
+                        line=2,
+                        rank=0,
+                        window=0,
+                        start_ns=0,
+                        end_ns=1,
+                        event=text,
+                        input=text,
+                        event_start_ns=0,
+                    )
+                ],
             )
         ],
         undeclared=[text],

@@ -124,6 +124,8 @@ def test_tables_hold_what_the_json_holds(tmp_path: Path) -> None:
         "inferred": "false",
         "name": "",
         "place": "thread 4711",
+        "correlation": "17",
+        "event_start_ns": "",
     }
     assert read_csv(folder / "kernels.csv")[0]["occupancy"] == ""
     assert read_csv(folder / "host_time.csv")[0]["stack"] == "decode > model.forward > aten::linear"

@@ -176,6 +176,7 @@ def _traces(source: Source, metadata: Metadata, tables: Tables, rows: Rows) -> l
             world_size=metadata.world_size,
             hostname=metadata.hostname,
             epoch_zero_ns=tables.epoch_zero_ns,
+            file_zero_ns=tables.zero_ns,
         )
         for device in (used or [None])
     ]

@@ -41,6 +41,7 @@ class Tables:
     process: ProcessTrace
     device: DeviceTable
     epoch_zero_ns: int | None
+    zero_ns: int
     outside_epoch: int  # rows left out because their time is no epoch time although the file's are
     unpaired_flows: int
     call_processes: int
@@ -80,7 +81,7 @@ def build(rows: Rows, base_ns: int | None) -> Tables:
         flows=flows,
     )
     epoch = (base_ns or 0) + zero if is_epoch or base_ns is not None else None
-    return Tables(process, device, epoch, outside, unpaired, threads.call_processes)
+    return Tables(process, device, epoch, zero, outside, unpaired, threads.call_processes)
 
 
 def _host(rows: Rows) -> HostTable:
