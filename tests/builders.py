@@ -61,6 +61,8 @@ class Schedule:
     diagnostics: tuple[Diagnostic, ...] = ()
     partial: bool = False
     hostname: str | None = None
+    sm_count: int | None = None
+    vendor: str = "cuda"
     names: dict[str, int] = field(default_factory=dict)
     threads: list[Thread] = field(default_factory=list)
     lanes: list[Lane] = field(default_factory=list)
@@ -274,8 +276,9 @@ class Schedule:
             captured=self.captured,
             diagnostics=self.diagnostics,
             partial=self.partial,
+            vendor=self.vendor,
         )
-        info = DeviceInfo(0) if self.device else None
+        info = DeviceInfo(0, sm_count=self.sm_count) if self.device else None
         return Trace(
             source, process, info, self._device_table(), tuple(self.collectives), hostname=self.hostname
         )
@@ -390,9 +393,9 @@ def _columns(rows: Sequence[tuple[Any, ...]], width: int) -> list[list[Any]]:
     return [[row[at] for row in rows] for at in range(width)]
 
 
-def schedule(unit_ns: int = 1000) -> Schedule:
+def schedule(unit_ns: int = 1000, sm_count: int | None = None) -> Schedule:
     """An empty schedule with one thread, ``main``."""
-    return Schedule(unit_ns=unit_ns).thread("main")
+    return Schedule(unit_ns=unit_ns, sm_count=sm_count).thread("main")
 
 
 def account_of(built: Schedule, **options: Any) -> RankAccount:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from analyzer.categories import Category
+from analyzer.explain.facts import GRID, OUTPUT_RANGE, SM_COUNT
 
 LAUNCH = frozenset({Category.LAUNCH_LATENCY, Category.LAUNCH_API, Category.LAUNCH_DISPATCH})
 HOST = frozenset({Category.HOST_FRAMEWORK, Category.HOST_UNTRACED, Category.HOST_API, Category.HOST_WAIT})
@@ -31,13 +32,14 @@ class Entry:
     quantity: str
     categories: frozenset[Category]
     could_belong: frozenset[Category]  # counted into the upper end only
-    needs: tuple[str, ...]  # record classes without which nothing can be said
+    needs: tuple[str, ...]  # facts (record classes and explain.facts) without which nothing can be said
     intervention: str
     disproof: str
     discriminating_check: str
     how_to_measure: str
     overlaps_with: tuple[str, ...] = ()
     undo: str = UNDO
+    beyond: str = ""  # what of it this boundary cannot show: then it is never contradicted
 
 
 MEASURABLE: tuple[Entry, ...] = (
@@ -104,7 +106,7 @@ MEASURABLE: tuple[Entry, ...] = (
         disproof="with the call removed the device still idles at that place",
         discriminating_check="replay with the call removed",
         how_to_measure="record CUDA API calls: nsys `--trace=cuda`",
-        overlaps_with=("launch-bound", "host-bound"),
+        overlaps_with=("launch-bound", "host-bound", "output-path"),
     ),
     Entry(
         id="copies",
@@ -129,6 +131,36 @@ MEASURABLE: tuple[Entry, ...] = (
         disproof="a run with the longest kernels shortened (or skipped) takes as long per step",
         discriminating_check="counters or byte floor decide bandwidth, compute or latency",
         how_to_measure="record device activity: nsys `--trace=cuda`",
+        overlaps_with=("small-grids",),
+    ),
+    Entry(
+        id="small-grids",
+        claim="Kernels whose grids leave most of the device without a block hold the path.",
+        quantity="path time of kernels whose grid covers less of the device than the threshold",
+        categories=frozenset({Category.KERNEL}),
+        could_belong=INSIDE_GRAPH,
+        needs=("device", "kernel", GRID, SM_COUNT),
+        intervention="more blocks for the same work: split the reduction (split-K, split-KV), batch or fuse "
+        "small problems, run independent kernels side by side",
+        disproof="the same kernels with more blocks for the same work take as long",
+        discriminating_check="dimensions, occupancy and memory traffic of these kernels at the same routing",
+        how_to_measure="record grids and the device's SM count: nsys `--trace=cuda`, torch.profiler on CUDA",
+        overlaps_with=("kernel-bound",),
+    ),
+    Entry(
+        id="output-path",
+        claim="The step waits for CPU work on its output: sampling on the host, detokenization, responses.",
+        quantity="host.output on the path",
+        categories=frozenset({Category.HOST_OUTPUT}),
+        could_belong=UNKNOWN,
+        needs=("call", OUTPUT_RANGE),
+        intervention="move output processing off the thread that submits, or overlap it with the next step",
+        disproof="with output processing removed (or run afterwards) the step takes as long as before",
+        discriminating_check="device completion against server emission against client receipt",
+        how_to_measure="mark output processing by ranges (`--output-ranges REGEX` names them); for the time after "
+        "the server: a token log with server emission and client receipt times",
+        overlaps_with=("synchronization",),
+        beyond="transport and buffering after the server's own work are not in this capture",
     ),
     Entry(
         id="profiler-distortion",
@@ -158,12 +190,6 @@ class Open:
 
 UNMEASURED: tuple[Open, ...] = (
     Open(
-        "small-grids",
-        "Kernels too small to fill the device hold the path.",
-        "dimensions, occupancy, traffic at the same routing",
-        "grid coverage is not computed by this version",
-    ),
-    Open(
         "bandwidth-bound",
         "Kernels on the path run at the memory bandwidth.",
         "HBM counters beside the byte ledger",
@@ -186,12 +212,6 @@ UNMEASURED: tuple[Open, ...] = (
         "Ranks wait in collectives for a late rank.",
         "aligned timelines and the late rank's own cause",
         "needs all ranks aligned on one clock, which this version does not do",
-    ),
-    Open(
-        "output-path",
-        "Time is lost after the device has finished: output processing, transport, buffering.",
-        "device completion against server emission against client receipt",
-        "a token log with server emission and client receipt times",
     ),
     Open(
         "kv-context",

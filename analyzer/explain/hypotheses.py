@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -9,8 +10,10 @@ import numpy as np
 
 from analyzer.diagnosis import NO_EVENT, Evidence, Hypothesis, Measured, Share, Verdict
 from analyzer.explain.catalogue import MEASURABLE, UNMEASURED, Entry, Open
+from analyzer.explain.facts import recorded
+from analyzer.explain.grids import coverage
 from analyzer.explain.segments import event_columns
-from analyzer.explain.shares import WindowShares, amounts, share_of, window_shares
+from analyzer.explain.shares import Paths, WindowShares, amounts, share_of, window_shares
 from analyzer.model import IntArray
 from analyzer.reconstruct.critical_path import Path, join_paths
 from analyzer.reconstruct.rank import RankAccount
@@ -26,30 +29,36 @@ class RankEvidence:
 
     rank: int
     device_events: int
-    captured: frozenset[str]
+    facts: frozenset[str]
     windows: int
     shares: Mapping[str, WindowShares]
     evidence: Mapping[str, list[Evidence]]
 
 
-def gather(account: RankAccount, rank: int, indices: Sequence[int]) -> RankEvidence:
+def gather(
+    account: RankAccount, rank: int, indices: Sequence[int], thresholds: Mapping[str, float]
+) -> RankEvidence:
     """Measure one rank's windows (positions in ``account.windows``) for every hypothesis."""
     paths = [account.paths[index] for index in indices]
     whole = join_paths(paths)
+    measured = Paths(
+        paths, whole, account.work, coverage(account.trace, account.work.table),
+        thresholds["small_grid_coverage"],
+    )  # fmt: skip
     owner = np.repeat(np.asarray(indices, np.int64), [len(path) for path in paths])
     first = np.cumsum([0, *(len(path) for path in account.paths)])
     line = np.concatenate([np.empty(0, np.int64), *(np.arange(first[at], first[at + 1]) for at in indices)])
     shares: dict[str, WindowShares] = {}
     evidence: dict[str, list[Evidence]] = {}
     for entry in MEASURABLE:
-        mine = amounts(entry, paths, whole, account.work)
-        certain = amounts(entry, paths, whole, account.work, certain=True)
-        shares[entry.id] = window_shares(entry, paths, whole, mine, certain)
+        mine = amounts(entry, measured)
+        certain = amounts(entry, measured, certain=True)
+        shares[entry.id] = window_shares(entry, measured, mine, certain)
         evidence[entry.id] = _evidence(account, rank, whole, owner, line, mine)
     return RankEvidence(
         rank=rank,
         device_events=len(account.work),
-        captured=account.trace.source.captured,
+        facts=recorded(account.trace, output_ranges=bool(account.account.roles.output.any())),
         windows=len(indices),
         shares=shares,
         evidence=evidence,
@@ -77,10 +86,13 @@ def _measurable(
     shares = best.shares[entry.id]
     value, low, high = share_of(shares)
     verdict = _decide(low, high, thresholds)
-    note = ""
+    note = entry.beyond
+    if verdict == "contradicted" and entry.beyond:
+        verdict = "inconclusive"
     if verdict == "supported" and distorted and entry.id != "profiler-distortion":
-        note = f"supported, under distortion: {distorted}"
+        note = "; ".join(filter(None, (f"supported, under distortion: {distorted}", note)))
     mean_ns = int(shares.value.sum() / len(shares.value))
+    most_ns = math.ceil(max(shares.value.sum(), shares.high.sum()) / len(shares.value))
     return Hypothesis(
         id=entry.id,
         phase=phase,
@@ -99,7 +111,7 @@ def _measurable(
             rank=best.rank,
             windows=best.windows,
         ),
-        gain_upper_bound_ns=mean_ns,
+        gain_upper_bound_ns=most_ns,
         intervention=entry.intervention,
         predicted_step_ns=None,
         disproof=entry.disproof,
@@ -113,12 +125,12 @@ def _answers(entry: Entry, part: RankEvidence) -> bool:
     """Whether this rank's capture holds what the hypothesis needs (device work always)."""
     if not part.device_events or not part.windows:
         return False
-    return not _missing(entry, part.captured)
+    return not missing(entry, part.facts)
 
 
-def _missing(entry: Entry, captured: frozenset[str]) -> list[str]:
-    """Record classes that the hypothesis needs and the capture has no place for ("a or b": either does)."""
-    return [need for need in entry.needs if need != "device" and captured.isdisjoint(need.split(" or "))]
+def missing(entry: Entry, facts: frozenset[str]) -> list[str]:
+    """What the hypothesis needs and the capture has no place for ("a or b": either does)."""
+    return [need for need in entry.needs if need != "device" and facts.isdisjoint(need.split(" or "))]
 
 
 def _decide(low: float, high: float, thresholds: Mapping[str, float]) -> Verdict:
@@ -170,11 +182,11 @@ def _event_name(account: RankAccount, path: Path, at: int) -> str:
 
 
 def _unmeasured(entry: Entry, phase: str, ranks: Sequence[RankEvidence]) -> Hypothesis:
-    missing = {need for part in ranks if part.device_events for need in _missing(entry, part.captured)}
+    lacking = {need for part in ranks if part.device_events for need in missing(entry, part.facts)}
     if not any(part.device_events for part in ranks):
         why = "device activity was not recorded"
     else:
-        why = " and ".join(sorted(missing)) + " records were not captured"
+        why = "not captured: " + ", ".join(sorted(lacking))
     return _open(
         Open(entry.id, entry.claim, entry.discriminating_check, f"{why}: {entry.how_to_measure}"), phase
     )

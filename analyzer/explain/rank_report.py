@@ -76,7 +76,7 @@ def report_rank(
         used, _, _ = used_windows(result, phase)
         wanted = {window.index for window in used}
         indices = [at for at, window in enumerate(account.windows) if window.index in wanted]
-        evidence[phase] = gather(account, rank, indices)
+        evidence[phase] = gather(account, rank, indices, thresholds)
     steps = account.steps
     return RankReport(
         rank=result,

@@ -41,22 +41,51 @@ def _table(categories: frozenset[Category]) -> npt.NDArray[np.bool_]:
     return np.isin(np.arange(len(Category)), tuple(categories))
 
 
-def amounts(
-    entry: Entry, paths: Sequence[Path], whole: Path, work: Work, *, certain: bool = False
-) -> IntArray:
-    """(n,) int64 over the segments of all windows: how much of each belongs to the quantity, ns.
+@dataclass(frozen=True)
+class Paths:
+    """The windows of one phase of one rank, and what hypotheses ask of them beyond categories."""
 
-    ``whole`` holds the segments of ``paths``, one window after the other. ``certain``: without what is
-    inferred, and without what follows a return that may have waited for nothing.
+    each: Sequence[Path]
+    whole: Path  # the segments of ``each``, one window after the other
+    work: Work
+    coverage: FloatArray  # (n,) grid coverage of each row of work, NaN unknown
+    small_below: float
+
+    def lengths(self) -> IntArray:
+        """(s,) int64, ns."""
+        return self.whole.end_ns - self.whole.start_ns
+
+    def coverage_of_segments(self) -> FloatArray:
+        """(s,) grid coverage of the kernel behind each segment, NaN where there is none or it is unknown."""
+        known = np.full(len(self.whole), np.nan)
+        rows = np.flatnonzero((self.whole.side == ON_DEVICE) & (self.whole.ref >= 0))
+        known[rows] = self.coverage[self.whole.ref[rows]]
+        return known
+
+
+def amounts(entry: Entry, paths: Paths, *, certain: bool = False) -> IntArray:
+    """(s,) int64 over the segments of all windows: how much of each belongs to the quantity, ns.
+
+    ``certain``: without what is inferred, and without what follows a return that may have waited for
+    nothing.
     """
-    length = whole.end_ns - whole.start_ns
+    whole, length = paths.whole, paths.lengths()
     mine = np.where(_table(entry.categories)[whole.category], length, 0)
     if certain:
         mine[whole.inferred] = 0
-    if entry.id != "synchronization":
-        return mine
+    if entry.id == "small-grids":
+        return np.where(paths.coverage_of_segments() < paths.small_below, mine, 0)
+    if entry.id == "synchronization":
+        return _with_returns(paths, mine, certain=certain)
+    return mine
+
+
+def _with_returns(paths: Paths, mine: IntArray, *, certain: bool) -> IntArray:
+    """``mine`` and the host and launch time between device-held returns and the next device work."""
+    whole = paths.whole
     after = [
-        covered(_returns_to_work(path, work, certain=certain), path.start_ns, path.end_ns) for path in paths
+        covered(_returns_to_work(path, paths.work, certain=certain), path.start_ns, path.end_ns)
+        for path in paths.each
     ]
     follows = _table(_FOLLOWS_RETURN)[whole.category] & ~(whole.inferred & certain)
     return np.where(follows, np.maximum(mine, np.concatenate([_NONE, *after])), mine)
@@ -80,13 +109,14 @@ def _returns_to_work(path: Path, work: Work, *, certain: bool) -> Intervals:
     return union(instants[has], work.start_ns[following[has]])
 
 
-def window_shares(
-    entry: Entry, paths: Sequence[Path], whole: Path, mine: IntArray, certain: IntArray
-) -> WindowShares:
+def window_shares(entry: Entry, paths: Paths, mine: IntArray, certain: IntArray) -> WindowShares:
     """Per window the quantity with its certain and its possible part; both are its ``amounts``."""
-    length = whole.end_ns - whole.start_ns
+    length, whole = paths.lengths(), paths.whole
     possible = np.where(_table(entry.could_belong)[whole.category], length, mine)
-    edges = np.cumsum([0, *map(len, paths)])
+    if entry.id == "small-grids":  # kernels of unknown grid could be small
+        unknown = (whole.category == Category.KERNEL) & np.isnan(paths.coverage_of_segments())
+        possible = np.where(unknown, length, possible)
+    edges = np.cumsum([0, *map(len, paths.each)])
     return WindowShares(*(_per_window(column, edges) for column in (mine, certain, possible, length)))
 
 

@@ -9,6 +9,7 @@ from analyzer.errors import UsageError
 DEFAULTS: dict[str, float] = {
     "supported_share": 0.10,  # lower end of the share at or above this: supported
     "contradicted_share": 0.02,  # upper end at or below this: contradicted
+    "small_grid_coverage": 0.50,  # a grid that covers less of the device's SMs than this is small
     "distortion_share": 0.10,  # profiler time above this share distorts every absolute verdict
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -192,9 +193,9 @@ def test_a_pending_collective_is_no_kernel() -> None:
 @pytest.mark.parametrize(
     ("missing", "unmeasured", "note"),
     [
-        ("call", {"launch-bound", "host-bound", "synchronization"}, "call records were not captured"),
-        ("overhead", {"profiler-distortion"}, "overhead records were not captured"),
-        ("copy", {"copies"}, "copy records were not captured"),
+        ("call", {"launch-bound", "host-bound", "synchronization"}, "not captured: call"),
+        ("overhead", {"profiler-distortion"}, "not captured: overhead"),
+        ("copy", {"copies"}, "not captured: copy"),
     ],
 )
 def test_without_its_records_a_hypothesis_is_unmeasured(
@@ -330,7 +331,7 @@ def test_evidence_is_the_longest_segments_of_the_quantity() -> None:
 
 def test_what_overlaps_by_definition_says_so() -> None:
     found = verdicts(one_of_each())
-    assert set(found["synchronization"].overlaps_with) == {"launch-bound", "host-bound"}
+    assert set(found["synchronization"].overlaps_with) == {"launch-bound", "host-bound", "output-path"}
     assert "synchronization" in found["launch-bound"].overlaps_with
 
 
@@ -358,3 +359,95 @@ def test_a_short_wait_for_an_unrecorded_stream_supports_no_synchronization(
     assert found.share.value > 0.5
     assert found.share.interval[0] >= low
     assert (found.share.interval[0] == 0) == (low == 0)
+
+
+def small_and_large() -> Schedule:
+    """
+    main      |L 0-4 |L 4-8 |L 8-12
+    stream 7        |small 10-40, 12 blocks |half 40-60, 66 blocks |large 60-110, 500 blocks
+    """
+    return (
+        schedule(sm_count=132)
+        .launch(0, 4, runs=(10, 40), name="small", grid=12)
+        .launch(4, 8, runs=(40, 60), name="half", grid=66)
+        .launch(8, 12, runs=(60, 110), name="large", grid=500)
+    )
+
+
+def test_small_grids_are_path_kernels_that_cover_less_than_the_threshold() -> None:
+    found = verdicts(small_and_large())["small-grids"]
+    assert (value(found), found.verdict) == (30, "supported")  # 12 of 132; half the device is not small
+    assert found.evidence[0].event == "small"
+    stricter = verdicts(small_and_large(), thresholds={"small_grid_coverage": 0.6})["small-grids"]
+    assert value(stricter) == 50
+
+
+def test_a_kernel_of_unknown_grid_could_be_small() -> None:
+    """
+    main      |L 0-4 |L 4-8
+    stream 7        |small 10-40, 12 blocks |unknown 40-100
+    """
+    built = (
+        schedule(sm_count=132)
+        .launch(0, 4, runs=(10, 40), name="small", grid=12)
+        .launch(4, 8, runs=(40, 100), name="unknown", grid=-1)
+    )
+    assert interval(verdicts(built)["small-grids"]) == (30 / 100, 30 / 100, 90 / 100)
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [({"sm_count": None}, "not captured: SM count"), ({"vendor": "rocm"}, "not captured: SM count")],
+)
+def test_without_a_count_of_multiprocessors_small_grids_are_unmeasured(
+    change: dict[str, Any], why: str
+) -> None:
+    entry = verdicts(replace(small_and_large(), **change))["small-grids"]
+    assert entry.verdict == "unmeasured"
+    assert entry.verdict_note.startswith(why)
+
+
+def with_output(sampling_ends: int) -> Schedule:
+    """
+    main      |L 0-4 |sync 4-45 |Sample 45-... |L b, 4 long, runs 6 later for 100
+    stream 7       |a 10-40
+    """
+    end = sampling_ends
+    return (
+        schedule()
+        .launch(0, 4, runs=(10, 40), name="a")
+        .sync(4, 45, stream=7)
+        .range(45, end, "gpu_model_runner: sample")
+        .launch(end, end + 4, runs=(end + 6, end + 106), name="b")
+    )
+
+
+def test_host_time_in_output_ranges_is_the_output_path() -> None:
+    entry = verdicts(with_output(145))["output-path"]
+    assert (value(entry), entry.verdict) == (100, "supported")
+
+
+def test_the_output_path_is_never_contradicted_without_what_follows_the_server() -> None:
+    entry = verdicts(with_output(46))["output-path"]
+    assert (value(entry), entry.verdict) == (1, "inconclusive")
+    assert "transport and buffering" in entry.verdict_note
+
+
+def test_without_output_ranges_the_output_path_is_unmeasured() -> None:
+    assert verdicts(small_and_large())["output-path"].verdict == "unmeasured"
+
+
+def test_the_gain_is_bounded_by_all_that_could_belong() -> None:
+    """
+    main      |L 0-4                |L b 104-108
+    stream 7       |a 10-60 |unlinked 90-100  |b 110-150     what held the unlinked one up is unknown
+    """
+    built = (
+        schedule()
+        .launch(0, 4, runs=(10, 60), name="a")
+        .kernel(90, 100, "unlinked")
+        .launch(4, 8, runs=(101, 150), name="b")
+    )
+    entry = verdicts(built)["kernel-bound"]
+    assert value(entry) == 50 + 10 + 49
+    assert entry.gain_upper_bound_ns == (50 + 10 + 49 + 30) * 1000
