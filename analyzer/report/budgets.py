@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from analyzer.categories import CATEGORY_NAMES
 from analyzer.diagnosis import Budget, Diagnosis
+from analyzer.explain.focus import leading_budgets, mean_step
 from analyzer.report.escape import cell, code, prose
 from analyzer.report.labels import (
     CATEGORY_WORDS,
@@ -38,23 +39,9 @@ class BudgetView:
     ranks: str
 
 
-def mean_step(budget: Budget) -> Fraction:
-    """Mean step time, exact."""
-    return Fraction(budget.step_ns_total, budget.windows) if budget.windows else Fraction(0)
-
-
 def leading(diagnosis: Diagnosis) -> list[Budget]:
     """One budget per phase, the phases with the most time first: the global one, else the slowest rank's."""
-    chosen: dict[str, Budget] = {}
-    for budget in diagnosis.budget:
-        held = chosen.get(budget.phase)
-        if held is None or _precedence(budget) > _precedence(held):
-            chosen[budget.phase] = budget
-    return sorted(chosen.values(), key=lambda budget: -budget.step_ns_total)
-
-
-def _precedence(budget: Budget) -> tuple[bool, Fraction, int]:
-    return budget.scope == "global", mean_step(budget), -(budget.rank or 0)
+    return leading_budgets(diagnosis.budget)
 
 
 def budget_views(diagnosis: Diagnosis) -> list[BudgetView]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from analyzer.diagnosis import Diagnosis, HostCulprit
-from analyzer.report.budgets import leading
+from analyzer.explain import focus
 from analyzer.report.escape import cell, prose
 from analyzer.report.numbers import count, ms, plain, share
 from analyzer.report.tables import table
@@ -14,10 +14,7 @@ LEDGER_SHOWN = 40
 
 def focus_rank(diagnosis: Diagnosis) -> int | None:
     """The rank whose work the tables show: the slowest one of the phase with the most time."""
-    for budget in leading(diagnosis):
-        if budget.rank is not None:
-            return budget.rank
-    return diagnosis.ranks[0].rank if diagnosis.ranks else None
+    return focus.focus_rank(diagnosis.budget, diagnosis.ranks)
 
 
 def focus_text(diagnosis: Diagnosis) -> str:
