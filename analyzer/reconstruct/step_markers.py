@@ -20,7 +20,11 @@ PREFILL, DECODE, MIXED = "prefill", "decode", "mixed"
 
 @dataclass(frozen=True)
 class Marker:
-    """One family of step names. Named groups ``ctx`` and ``gen`` count requests by phase."""
+    """One family of step names.
+
+    Named groups: ``ctx`` and ``gen`` count requests by phase, ``ctx_tokens`` and ``gen_tokens`` their new
+    tokens, ``bs`` and ``tokens`` those of a step of one phase.
+    """
 
     engine: str
     pattern: re.Pattern[str]
@@ -34,20 +38,29 @@ STEP_MARKERS: tuple[Marker, ...] = tuple(
     for engine, pattern, phase in (
         (
             "vLLM (detailed annotations)",
-            r"^execute_\d+_context_(?P<ctx>\d+)\(sq\d+sk\d+sqsq\d+sqsk\d+\)"
-            r"_generation_(?P<gen>\d+)\(sq\d+sk\d+sqsq\d+sqsk\d+\)$",
+            r"^execute_\d+_context_(?P<ctx>\d+)\(sq(?P<ctx_tokens>\d+)sk\d+sqsq\d+sqsk\d+\)"
+            r"_generation_(?P<gen>\d+)\(sq(?P<gen_tokens>\d+)sk\d+sqsq\d+sqsk\d+\)$",
             None,
         ),
-        ("vLLM", r"^execute_context_(?P<ctx>\d+)\(\d+\)_generation_(?P<gen>\d+)\(\d+\)$", None),
-        ("SGLang", r"^step\[(?P<mode>[A-Z_0-9]+) (?:raw_)?bs=\d+.*\]$", None),
+        (
+            "vLLM",
+            r"^execute_context_(?P<ctx>\d+)\((?P<ctx_tokens>\d+)\)"
+            r"_generation_(?P<gen>\d+)\((?P<gen_tokens>\d+)\)$",
+            None,
+        ),
+        (
+            "SGLang",
+            r"^step\[(?P<mode>[A-Z_0-9]+) (?:raw_)?bs=(?P<bs>\d+)(?: toks=(?P<tokens>\d+))?.*\]$",
+            None,
+        ),
         (
             "TensorRT-LLM",
-            r"^(?:\[Executor\] )?_forward_step(?: \d+)?: (?P<ctx>\d+) ctx reqs, (?:\d+ ctx tokens, )?"
+            r"^(?:\[Executor\] )?_forward_step(?: \d+)?: (?P<ctx>\d+) ctx reqs, (?:(?P<ctx_tokens>\d+) ctx tokens, )?"
             r"(?P<gen>\d+) gen reqs$",
             None,
         ),
-        ("ATOM", r"^prefill\[bs=\d+(?:/\d+)? tok=\d+.*\]$", PREFILL),
-        ("ATOM", r"^decode\[bs=\d+(?:/\d+)? tok=\d+.*\]$", DECODE),
+        ("ATOM", r"^prefill\[bs=(?P<bs>\d+)(?:/\d+)? tok=(?P<tokens>\d+).*\]$", PREFILL),
+        ("ATOM", r"^decode\[bs=(?P<bs>\d+)(?:/\d+)? tok=(?P<tokens>\d+).*\]$", DECODE),
         ("Megatron inference", r"^(?:Prefill)$", PREFILL),
         ("Megatron inference", r"^(?:Decode)$", DECODE),
         ("Megatron inference", r"^(?:AsyncOverlap|AsyncNoOverlap)$", None),
@@ -133,3 +146,34 @@ def _phase_of_groups(groups: dict[str, str]) -> str | None:
     if context and generation:
         return MIXED
     return PREFILL if context else DECODE if generation else "idle"
+
+
+BATCH, TOKENS = "batch", "tokens"
+
+_ANY_BATCH = re.compile(r"(?:^|[^a-z])(?:bs|batch[_ ]?size|batch)[ _=:]*(\d+)(?!\d*\.\d)", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How large a step's work is: requests (``BATCH``) or new tokens (``TOKENS``)."""
+
+    unit: str
+    size: int
+
+
+@lru_cache(maxsize=65_536)
+def shape_of(name: str) -> Shape | None:
+    """Batch shape that a step name tells: requests of a decode step, new tokens of any other."""
+    clean = clean_name(name)
+    marker = find_marker(clean)
+    match = marker.pattern.match(clean) if marker is not None else None
+    if marker is None or match is None:
+        any_batch = _ANY_BATCH.search(clean)
+        return Shape(BATCH, int(any_batch[1])) if any_batch else None
+    told = {key: int(text) for key, text in match.groupdict().items() if text is not None and text.isdigit()}
+    context = told.get("ctx_tokens", told.get("tokens"))
+    if phase_of(name) != DECODE and context:
+        # a generating request has one new token where the name does not tell how many
+        return Shape(TOKENS, context + told.get("gen_tokens", told.get("gen", 0)))
+    requests = sum(told.get(key, 0) for key in ("ctx", "gen", "bs"))
+    return Shape(BATCH, requests) if requests else None

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from analyzer.arrays import unique_inverse
 from analyzer.cuda_api import DEVICE_ALLOCATION, CallKind, base_name
 from analyzer.model import HostKind, IntArray, ProcessTrace
 from analyzer.reconstruct.step_markers import phase_of
@@ -23,11 +19,7 @@ OUTLIER_RATIO = 1.25
 """... and only if it also differs from the group's median by this factor."""
 MIN_GROUP = 4
 """No outlier is called in a smaller group."""
-SAME_WORK = 0.7
-"""Two steps do the same kind of work when their kernels overlap (weighted Jaccard) at least this much."""
-_COUNTER = re.compile(r"\d+")
 WHOLE = "whole capture"
-NO_WORK = "no device work"
 
 
 @dataclass(frozen=True)
@@ -155,84 +147,6 @@ def host_windows(steps: StepRanges, process: ProcessTrace) -> list[Window]:
     thread = max(spans, key=lambda t: (spans[t][2], -t))
     start, end, _ = spans[thread]
     return [Window(0, WHOLE, WHOLE, start, end, start, end, None, thread, empty=end == start)]
-
-
-def name_phases(windows: list[Window], assignment: Assignment | None, work: Work) -> list[str]:
-    """Phase of each window: from its name, else from its kernels; windows without work apart.
-
-    Steps whose names differ in words are grouped by name. Others are grouped by their kernels: the same
-    kind of work is what agrees in the number of kernels by name, or in their time. The group that takes
-    the most time is called "step", so that ranks agree on it; the others are numbered after it.
-    """
-    by_name = _phases_by_name(windows)
-    if by_name is not None:
-        return by_name
-    groups: list[tuple[Counter[int], Counter[int]]] = []
-    group_of: dict[int, int] = {}
-    unnamed = [w for w in windows if not w.phase and not w.empty and assignment is not None]
-    for window, kernels in zip(unnamed, _kernels(unnamed, assignment, work), strict=True):
-        for at, known in enumerate(groups):
-            if any(_similar(a, b) for a, b in zip(known, kernels, strict=True)):
-                group_of[window.index] = at
-                break
-        else:
-            group_of[window.index] = len(groups)
-            groups.append(kernels)
-    time: Counter[int] = Counter()
-    for window in windows:
-        if window.index in group_of:
-            time[group_of[window.index]] += window.end_ns - window.start_ns
-    order = sorted(range(len(groups)), key=lambda at: (-time[at], at))
-    leading = order[0] if order else None
-    phases = []
-    for window in windows:
-        if window.phase:
-            phases.append(window.phase)
-        elif window.index in group_of:
-            at = group_of[window.index]
-            phases.append("step" if at == leading else f"step kind {order.index(at) + 1}")
-        else:
-            phases.append(NO_WORK if window.empty else "step")
-    return phases
-
-
-def _phases_by_name(windows: list[Window]) -> list[str] | None:
-    """Ranges that differ in more than their numbers are different phases; None where they do not."""
-    if any(window.phase for window in windows):
-        return None
-    templates = [_COUNTER.sub("#", window.step) for window in windows]
-    return templates if len(set(templates)) > 1 else None
-
-
-def _kernels(
-    windows: list[Window], assignment: Assignment | None, work: Work
-) -> Iterator[tuple[Counter[int], Counter[int]]]:
-    """Device work of each window by name: how often, and for how long (ns)."""
-    if assignment is None or not windows:
-        return
-    rows = np.flatnonzero(assignment.of_row >= 0)
-    name = work.table.name[rows].astype(np.int64) + 1  # -1 is a name, too
-    width = int(name.max(initial=0)) + 1
-    keys, at = unique_inverse(assignment.of_row[rows] * width + name)
-    count = np.bincount(at, minlength=len(keys))
-    time = np.zeros(len(keys), np.int64)
-    np.add.at(time, at, work.end_ns[rows] - work.start_ns[rows])
-    step, names = keys // width, keys % width - 1
-    index = np.array([window.index for window in windows], np.int64)
-    first, last = np.searchsorted(step, index, side="left"), np.searchsorted(step, index, side="right")
-    for low, high in zip(first.tolist(), last.tolist(), strict=True):
-        mine = names[low:high].tolist()
-        yield (
-            Counter(dict(zip(mine, count[low:high].tolist(), strict=True))),
-            Counter(dict(zip(mine, time[low:high].tolist(), strict=True))),
-        )
-
-
-def _similar(a: Counter[int], b: Counter[int]) -> bool:
-    # As (a & b).total() of (a | b).total(), without building either: steps are many, and often few alike.
-    both = sum(min(a[name], b[name]) for name in a.keys() & b.keys())
-    either = a.total() + b.total() - both
-    return either == 0 or both >= SAME_WORK * either
 
 
 def warmup_reasons(
