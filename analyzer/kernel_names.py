@@ -1,8 +1,6 @@
-"""What a device kernel's name tells: its base name, whether it is a collective, a copy or a fill.
+"""How kernel names are spelled: one normal form for what nsys, Kineto and ROCm write differently.
 
-Names are weak evidence. Metadata that the capture recorded beats them, and a protocol or algorithm is
-never read off an NCCL name (all protocols launch the same entry kernel). Patterns match the *base name*
-(and namespace), because template arguments hold misleading words.
+What a name *means* is not decided here but by the rules (:mod:`analyzer.rules`).
 """
 
 from __future__ import annotations
@@ -10,114 +8,91 @@ from __future__ import annotations
 import re
 from functools import cache
 
-_NOISE = re.compile(r"\(anonymous namespace\)::|<unnamed>::|^(?:void|int|bool|float) +")
-_IDENTIFIER = re.compile(r"(\d+)")
+LONGEST_BASE, LONGEST_FULL = 512, 4096
+"""Characters of a name that are looked at; names reach 20 kB, all of it template arguments."""
 
-_NCCL = re.compile(r"^_*nccl(?!_local)", re.IGNORECASE)
-_NOT_COMMUNICATION = re.compile(r"^oneRankReduce")
-_LOCAL_LOOKALIKE = re.compile(
-    r"^triton_|^splitK|(?:^|::)(?:splitK)?reduce_kernel$|^cub::|^at::native::|groupnorm|_combine_kernel$|^thrust::|^rocprim::",
-    re.IGNORECASE,
+_ANONYMOUS = re.compile(r"\(anonymous namespace\)::|<unnamed>::|_GLOBAL__N__?\w*?::")
+_RETURN_TYPE = re.compile(
+    r"^(?:(?:static|inline|const|unsigned|signed|__global__) +)*"
+    r"(?:void|bool|char|short|int|long|float|double|auto) +"
 )
-_ENGINE = re.compile(
-    r"""
-      cross_device_(?:reduce|all_gather|reduce_scatter)
-    | quickreduce|allreduce_prototype
-    | all_?reduce | reduce_?scatter | all_?gather | all_?to_?all | _a2a_
-    | (?:^|::)multimem_
-    | lamport | minimax_reduce_ | mnnvl | direct_dcp_\w*multimem
-    | (?:^|::)k?userbuffers_
-    | local_device_load_rmsnorm
-    | deep_ep:: | (?:^|::)(?:hybrid_)?(?:dispatch|combine)(?:_impl)?$ | nccl_ep_jit
-    | moeA2A | moeAllToAll | computeSendRecv
-    | nvshmem | (?:barrier|sync|alltoall|broadcast|fcollect|rdxn|reducescatter)_on_stream_kernel
-    | mscclpp:: | ^mscclKernel
-    | ipc_(?:rsag|topo_rsag8|tp2)_ | push_oneshot_param
-    """,
-    re.IGNORECASE | re.VERBOSE,
-)
-
-_OPERATIONS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
-    (re.compile(pattern, re.IGNORECASE), op)
-    for pattern, op in (
-        (r"all_?reduce|cross_device_reduce(?!_scatter)|oneshot_lamport|quickreduce", "all_reduce"),
-        (r"reduce_?scatter", "reduce_scatter"),
-        (r"all_?gather", "all_gather"),
-        (r"all_?to_?all|alltoall|_a2a_|moeA2A", "all_to_all"),
-        (r"send_?recv", "send_recv"),
-        (r"broadcast", "broadcast"),
-        (r"dispatch", "dispatch"),
-        (r"combine", "combine"),
-        (r"^nccl\w*kernel\w*_reduce_", "reduce"),
-        (r"^_?send$", "send"),
-        (r"^_?recv$", "recv"),
-        (r"barrier", "barrier"),
-    )
-)
-
-_COPY_KERNEL = re.compile(r"^__amd_rocclr_copy", re.IGNORECASE)
-_FILL_KERNEL = re.compile(r"^__amd_rocclr_fill", re.IGNORECASE)
+_DEPENDENT_TYPE = re.compile(r"^(?:typename +)?std::(?:\w+::)*(?:enable_if|conditional)\w*<")
+_CAST = re.compile(r"\((?:(?:unsigned|signed) )?(?:bool|char|short|int|long|long long|[\w:]+)\)(?=-?\d)")
+_LAMBDA = re.compile(r"\[lambda[^\[\]]*\(instance \d+\)\]|\{lambda[^{}]*#\d+\}|'lambda\d*'")
+_CLONE = re.compile(r"(?: \[clone [^\]]*\]|\.kd)+$")
+_LENGTH = re.compile(r"(\d+)(?=[A-Za-z_])")
+_NO_IDENTIFIER = re.compile(r"L[a-z]n?\d+E|[ST]\d*_|DF\d+[b_]?|A\d+_|Lb[01]E")
 
 
-def _mangled(name: str) -> str:
-    """Identifiers of an Itanium-mangled name joined by ``::`` (``_ZN5aiter3fooI..`` -> ``aiter::foo``)."""
-    parts: list[str] = []
-    at = 3 if name.startswith("_ZN") else 2
-    while (match := _IDENTIFIER.match(name, at)) is not None:
-        length = int(match.group(1))
-        parts.append(name[match.end() : match.end() + length])
-        at = match.end() + length
-    return "::".join(parts) or name
+def _identifiers(text: str, at: int, *, adjacent: bool) -> tuple[list[str], int]:
+    """Length-prefixed identifiers of a mangled name from ``at`` on, and where they end.
+
+    ``adjacent``: stop at the first thing that is none, else skip what is none.
+    """
+    found: list[str] = []
+    while at < len(text):
+        match = _LENGTH.match(text, at)
+        if match is not None:
+            end = match.end() + int(match[1])
+            found.append(text[match.end() : end])
+            at = end
+            continue
+        if adjacent:
+            break
+        skipped = _NO_IDENTIFIER.match(text, at)
+        at = at + 1 if skipped is None else skipped.end()
+    return found, at
+
+
+def _mangled(name: str) -> tuple[str, str]:
+    """Base and full form of an Itanium-mangled name (``_ZN5aiter3fooI3BarE`` -> ``aiter::foo``, ``..<Bar>``)."""
+    start = re.match(r"_ZN?[KVr]*(?:St)?", name)
+    parts, at = _identifiers(name, start.end() if start else 2, adjacent=True)
+    base = "::".join(part for part in parts if not part.startswith("_GLOBAL__N_"))
+    if not base:
+        return name, name
+    inner, _ = _identifiers(name[:LONGEST_FULL], at, adjacent=False)
+    return base, f"{base}<{', '.join(inner)}>"
+
+
+def _function(text: str) -> str:
+    """``text`` without a leading return type that itself has template arguments."""
+    depth = 0
+    last = 0
+    for at, letter in enumerate(text):
+        if letter == "(" and depth == 0 and at > last:
+            break
+        if letter in "<([{":
+            depth += 1
+        elif letter in ">)]}":
+            depth -= 1
+        elif letter == " " and depth == 0:
+            last = at + 1
+    return text[last:]
+
+
+def _plain(name: str) -> str:
+    """A demangled name without return type, anonymous namespaces and clone suffixes."""
+    text = _RETURN_TYPE.sub("", _ANONYMOUS.sub("", _CLONE.sub("", name)))
+    return _function(text) if _DEPENDENT_TYPE.match(text) else text
 
 
 @cache
 def base_name(name: str) -> str:
     """Namespace and function of a kernel name, without return type, template and argument text."""
     if name.startswith("_Z"):
-        return _mangled(name)
-    stripped = _NOISE.sub("", _NOISE.sub("", name))
-    return re.split(r"[<(]", stripped, maxsplit=1)[0].removesuffix(".kd").strip() or name
+        return _mangled(name)[0][:LONGEST_BASE]
+    plain = _plain(name[:LONGEST_FULL])
+    return re.split(r"[<(]", plain, maxsplit=1)[0].strip()[:LONGEST_BASE] or name[:LONGEST_BASE]
 
 
 @cache
-def is_collective(name: str) -> bool:
-    """Whether a kernel of this name communicates with other ranks."""
-    base = base_name(name)
-    if _NOT_COMMUNICATION.match(base):
-        return False
-    if _NCCL.match(base.rsplit("::", 1)[-1]):
-        return True
-    if _LOCAL_LOOKALIKE.search(base):
-        return False
-    return _ENGINE.search(base) is not None
+def full_name(name: str) -> str:
+    """The whole name in one spelling, at most 4096 characters.
 
-
-@cache
-def collective_operation(name: str) -> str | None:
-    """The operation that a collective kernel's name tells, or None (``Generic`` tells nothing)."""
-    base = base_name(name)
-    for pattern, op in _OPERATIONS:
-        if pattern.search(base):
-            return op
-    return None
-
-
-@cache
-def metadata_operation(recorded: str) -> str:
-    """A recorded collective name (``_allgather_base``, ``allreduce_coalesced``, ...) in one spelling."""
-    for pattern, op in _OPERATIONS:
-        if pattern.search(recorded):
-            return op
-    return recorded
-
-
-@cache
-def is_copy_kernel(name: str) -> bool:
-    """A kernel by which the runtime copies (AMD's blit kernels)."""
-    return _COPY_KERNEL.match(base_name(name)) is not None
-
-
-@cache
-def is_fill_kernel(name: str) -> bool:
-    """A kernel by which the runtime sets memory (AMD's blit kernels)."""
-    return _FILL_KERNEL.match(base_name(name)) is not None
+    Without return type and anonymous namespaces, casts of template arguments (``(int)4`` -> ``4``) and the
+    two ways to write a lambda (-> ``lambda``). Of a mangled name the identifiers, in order.
+    """
+    if name.startswith("_Z"):
+        return _mangled(name)[1][:LONGEST_FULL]
+    return _LAMBDA.sub("lambda", _CAST.sub("", _plain(name[:LONGEST_FULL])))

@@ -25,6 +25,7 @@ from analyzer.progress import NoProgress, Progress
 from analyzer.readers.assemble import assemble
 from analyzer.readers.registry import expand, read_file
 from analyzer.reconstruct.rank import DEVICE, HOST, RankOptions
+from analyzer.rules import Rules, load_rules
 
 _NO_PROGRESS = NoProgress()
 
@@ -39,6 +40,7 @@ class Options:
     dispatch: str | None = None
     output_ranges: str | None = None
     thresholds: Mapping[str, float] = field(default_factory=dict)
+    rules: Sequence[str | Path] = ()  # rules files, tried in this order before the built-in rules
     jobs: int = 1
 
 
@@ -148,9 +150,10 @@ def analyze(
     options = replace(options or Options(), **overrides)  # type: ignore[arg-type]
     if options.boundary not in (DEVICE, HOST):
         raise UsageError("--boundary", options.boundary, "is no boundary", "use device or host")
-    limits = thresholds.resolve(options.thresholds)
+    rules = load_rules(options.rules)
+    limits = thresholds.resolve(options.thresholds, rules)
     capture, zero = on_one_zero(capture)
-    reports = _report_ranks(capture, options, limits, progress)
+    reports = _report_ranks(capture, options, rules, limits, progress)
     ranks = [report.rank for report in reports]
     diagnosis = Diagnosis(
         format=FORMAT,
@@ -172,6 +175,7 @@ def analyze(
         unmeasured=quality.unmeasured(capture, ranks),
         quality=quality.ledger(capture, (entry for report in reports for entry in report.quality)),
         ranges=[row for report in reports for row in report.ranges],
+        rules=list(rules.sources),
         shared_devices=summary.shared_devices(capture),
         notes=cautions.notes(capture, reports),
     )
@@ -184,12 +188,12 @@ def _boundary(capture: Capture, options: Options) -> str:
 
 
 def _report_ranks(
-    capture: Capture, options: Options, limits: Mapping[str, float], progress: Progress
+    capture: Capture, options: Options, rules: Rules, limits: Mapping[str, float], progress: Progress
 ) -> list[RankReport]:
     if not capture.traces:
         raise TraceError("capture", "", "holds no rank", "check the files and the rank selection")
     rank_options = RankOptions(
-        options.steps, options.dispatch, options.output_ranges, _boundary(capture, options)
+        options.steps, options.dispatch, options.output_ranges, _boundary(capture, options), rules
     )
     devices_of = [sum(o.process is t.process for o in capture.traces) for t in capture.traces]
     shared = summary.shared_gpus(capture)

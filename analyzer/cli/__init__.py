@@ -60,6 +60,7 @@ def diagnose(
     device: opt.DeviceOption = None,
     dispatch: opt.Dispatch = None,
     output_ranges: opt.OutputRanges = None,
+    rules: opt.RulesOption = None,
     threshold: opt.Threshold = None,
     jobs: opt.Jobs = 1,
     output: opt.Output = None,
@@ -84,6 +85,7 @@ def diagnose(
             boundary=boundary.value,
             dispatch=opt.pattern("--dispatch", dispatch),
             output_ranges=opt.pattern("--output-ranges", output_ranges),
+            rules=tuple(rules or ()),
             thresholds=opt.thresholds(threshold),
             jobs=jobs,
         )
@@ -148,6 +150,7 @@ def inspect(
     rank_regex: opt.RankRegex = None,
     ranks: opt.Ranks = None,
     device: opt.DeviceOption = None,
+    rules: opt.RulesOption = None,
     jobs: opt.Jobs = 1,
     format_: opt.InspectFormat = opt.Format.MD,
     quiet: opt.Quiet = False,
@@ -161,8 +164,10 @@ def inspect(
     with ending(debug=debug):
         from analyzer import pipeline
         from analyzer.report import inspection, inspection_text
+        from analyzer.rules import load_rules
 
-        settings = pipeline.Options(steps=opt.pattern("--steps", steps), jobs=jobs)
+        known = load_rules(rules or ())
+        settings = pipeline.Options(steps=opt.pattern("--steps", steps), rules=tuple(rules or ()), jobs=jobs)
         analysis, reason = None, None
         with Bars(quiet=quiet) as bars:
             capture = pipeline.read(
@@ -184,6 +189,7 @@ def inspect(
             steps=None if analysis is None else analysis.diagnosis.steps,
             steps_missing_because=reason,
             quality=None if analysis is None else analysis.diagnosis.quality,
+            rules=known,
         )
         out(found.to_json() if format_ is opt.Format.JSON else inspection_text.text(found))
 

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Sequence
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -74,6 +75,15 @@ Threshold = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME=VALUE", help="Set one threshold or constant; may be repeated.", show_default=False
+    ),
+]
+RulesOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--rules",
+        metavar="FILE",
+        help="Rules for kernel classes, collectives and thresholds, before the built-in ones; may be repeated.",
+        show_default=False,
     ),
 ]
 Output = Annotated[

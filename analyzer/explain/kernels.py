@@ -6,19 +6,12 @@ import numpy as np
 
 from analyzer.categories import Category
 from analyzer.diagnosis import Kernel
-from analyzer.kernel_names import is_fill_kernel
 from analyzer.model import DeviceKind, IntArray
 from analyzer.reconstruct.critical_path import ON_DEVICE
 from analyzer.reconstruct.exposure import exposed_by_row
 from analyzer.reconstruct.rank import RankAccount
 from analyzer.reconstruct.work import group_indices
-
-_CLASSES = {
-    Category.KERNEL: "kernel",
-    Category.COPY: "copy",
-    Category.GRAPH_UNRESOLVED: "graph",
-    Category.COLLECTIVE_UNSPLIT: "collective",
-}
+from analyzer.rules import COLLECTIVE
 
 _BODY = (
     Category.KERNEL,
@@ -52,7 +45,7 @@ def kernel_table(account: RankAccount, rank: int) -> list[Kernel]:
                 rank=rank,
                 name=name,
                 kind=DeviceKind(int(work.table.kind[rows[0]])).name.lower(),
-                class_=_class_of(account, rows, name),
+                class_=class_of(account, rows, name),
                 calls_total=len(rows),
                 calls_per_step=int(in_step[rows].sum()) / windows if windows else None,
                 calls_in_graphs=int((work.replay[rows] >= 0).sum()),
@@ -77,12 +70,17 @@ def _shapes(account: RankAccount, rows: IntArray) -> int:
     return len(np.unique(np.concatenate(columns, axis=1), axis=0))
 
 
-def _class_of(account: RankAccount, rows: IntArray, name: str) -> str:
+def class_of(account: RankAccount, rows: IntArray, name: str) -> str:
+    """Class of device work of one name; ``rows`` are rows of Work with that name."""
     category = Category(int(account.work.own_label[rows[0]]))
     if category == Category.COPY:
-        is_set = account.work.table.kind[rows[0]] == DeviceKind.SET or is_fill_kernel(name)
+        is_set = account.work.table.kind[rows[0]] == DeviceKind.SET or account.rules.is_fill_kernel(name)
         return "set" if is_set else "copy"
-    return _CLASSES[category]
+    if category == Category.GRAPH_UNRESOLVED:
+        return "graph"
+    if category == Category.COLLECTIVE_UNSPLIT and not account.rules.is_collective(name):
+        return COLLECTIVE  # the capture says so; the name does not
+    return account.rules.kernel_class(name)
 
 
 def _path_time(account: RankAccount) -> IntArray:

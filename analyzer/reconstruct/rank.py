@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -39,6 +39,7 @@ from analyzer.reconstruct.windows import (
     whole_window,
 )
 from analyzer.reconstruct.work import BoolArray, Calls, Work, calls_of, match
+from analyzer.rules import Rules, builtin_rules
 
 DEVICE, HOST = "device", "host"
 
@@ -51,6 +52,7 @@ class RankOptions:
     dispatch: str | None = None
     output_ranges: str | None = None
     boundary: str = DEVICE
+    rules: Rules = field(default_factory=builtin_rules)
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,7 @@ class RankAccount:
     paths: tuple[Path, ...]
     exposure: ExposureLine | None
     loops_cut: int
+    rules: Rules
 
 
 def reconstruct_rank(
@@ -84,7 +87,7 @@ def reconstruct_rank(
     progress = progress or NoProgress()
     process = trace.process
     calls = calls_of(process)
-    work, clock = correct(match(trace, calls), calls, process, sole_device=sole_device)
+    work, clock = correct(match(trace, calls, options.rules), calls, process, sole_device=sole_device)
     constants = learn(work, calls, process)
     replays = find_replays(work, calls, constants.turnaround_ns)
     targets = SyncTargets(work, calls, process)
@@ -109,7 +112,7 @@ def reconstruct_rank(
         exposure = expose(work, profiler, min(low, *(w.start_ns for w in windows)), high)
     return RankAccount(
         trace, options.boundary, calls, work, clock, constants, replays, held, bindings, transitions, account,
-        profiler, steps, assignment, tuple(windows), tuple(paths), exposure, walker.loops_cut,
+        profiler, steps, assignment, tuple(windows), tuple(paths), exposure, walker.loops_cut, options.rules,
     )  # fmt: skip
 
 

@@ -13,7 +13,6 @@ import numpy.typing as npt
 
 from analyzer.categories import Category
 from analyzer.cuda_api import CallKind, call_kind
-from analyzer.kernel_names import is_collective, is_copy_kernel, is_fill_kernel
 from analyzer.model import (
     CopyKind,
     DeviceKind,
@@ -24,6 +23,7 @@ from analyzer.model import (
     SmallArray,
     Trace,
 )
+from analyzer.rules import Rules, builtin_rules
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -155,8 +155,11 @@ def group_indices(codes: npt.NDArray[np.generic]) -> dict[int, IntArray]:
     return {int(value): part for value, part in zip(values, np.split(order, first[1:]), strict=True)}
 
 
-def match(trace: Trace, calls: Calls) -> Work:
-    """Link device rows to calls, put them into total order, find prior work, clip corrupt durations."""
+def match(trace: Trace, calls: Calls, rules: Rules | None = None) -> Work:
+    """Link device rows to calls, put them into total order, find prior work, clip corrupt durations.
+
+    ``rules`` say which kernels communicate or copy; None: the built-in ones.
+    """
     table = trace.device
     launch = calls.find(table.correlation)
     migration = np.isin(table.copy_kind, (CopyKind.UM_HTOD, CopyKind.UM_DTOH, CopyKind.UM_DTOD))
@@ -167,7 +170,7 @@ def match(trace: Trace, calls: Calls) -> Work:
     table = replace(table, end_ns=end_ns).take(order)
     launch, launch_ns, migration = launch[order], launch_ns[order], migration[order]
     prior = _prior(table, launch, migration, calls)
-    own_label = _labels(table, trace)
+    own_label = _labels(table, trace, rules or builtin_rules())
     return Work(
         table=table,
         launch=launch,
@@ -228,15 +231,16 @@ def _prior(table: DeviceTable, launch: IntArray, migration: BoolArray, calls: Ca
     return prior
 
 
-def _labels(table: DeviceTable, trace: Trace) -> SmallArray:
+def _labels(table: DeviceTable, trace: Trace, rules: Rules) -> SmallArray:
     label = np.full(len(table), Category.KERNEL, np.int8)
     label[table.kind == DeviceKind.GRAPH] = Category.GRAPH_UNRESOLVED
     kernels = table.kind == DeviceKind.KERNEL
     codes = np.unique(table.name[kernels])
     names = trace.process.names
-    collective = [code for code in codes if code >= 0 and is_collective(names[code])]
+    codes = codes[codes >= 0]
+    collective = [code for code in codes if rules.is_collective(names[code])]
     copies = [
-        code for code in codes if code >= 0 and (is_copy_kernel(names[code]) or is_fill_kernel(names[code]))
+        code for code in codes if rules.is_copy_kernel(names[code]) or rules.is_fill_kernel(names[code])
     ]
     label[kernels & (np.isin(table.name, collective) | (table.collective >= 0))] = Category.COLLECTIVE_UNSPLIT
     label[

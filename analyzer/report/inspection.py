@@ -9,8 +9,8 @@ from analyzer import strict_json
 from analyzer.diagnosis import Device, Quality, Steps
 from analyzer.explain.quality import ledger_line
 from analyzer.explain.rank_report import device_of
-from analyzer.kernel_names import collective_operation, is_collective, metadata_operation
 from analyzer.model import Capture, DeviceKind, QualityEntry, Source, Trace
+from analyzer.rules import Rules, builtin_rules
 
 FORMAT = "tracebound.inspection"
 FORMAT_VERSION = 1
@@ -116,10 +116,17 @@ def inspect(
     steps: Steps | None,
     steps_missing_because: str | None,
     quality: list[Quality] | None,
+    rules: Rules | None = None,
 ) -> Inspection:
-    """The inspection of ``capture``. ``quality`` is the analysis' ledger, None where it got none."""
+    """The inspection of ``capture``. ``quality`` is the analysis' ledger, None where it got none.
+
+    ``rules`` say which kernels communicate; None: the built-in ones.
+    """
+    rules = rules or builtin_rules()
     work = [
-        row for rank, trace in zip(capture.ranks, capture.traces, strict=True) for row in _work(rank, trace)
+        row
+        for rank, trace in zip(capture.ranks, capture.traces, strict=True)
+        for row in _work(rank, trace, rules)
     ]
     work.sort(key=lambda row: (-row.total_ns, row.rank, row.name, row.operation or ""))
     return Inspection(
@@ -181,7 +188,7 @@ def _streams(trace: Trace) -> list[Stream]:
     return sorted(rows, key=lambda row: (row.device, row.context, row.stream))
 
 
-def _work(rank: int, trace: Trace) -> list[Work]:
+def _work(rank: int, trace: Trace, rules: Rules) -> list[Work]:
     """Device work by (name, kind, operation); two codes of one text are one row."""
     table = trace.device
     totals: dict[tuple[str, str, str | None], list[int]] = {}
@@ -198,10 +205,10 @@ def _work(rank: int, trace: Trace) -> list[Work]:
         name = trace.process.names[name_code] if name_code >= 0 else ""
         kind = DeviceKind(kind_code).name.lower()
         operation = None
-        if meta >= 0 or (kind == "kernel" and is_collective(name)):
+        if meta >= 0 or (kind == "kernel" and rules.is_collective(name)):
             kind = "collective"
             recorded = trace.collectives[meta].op if meta >= 0 else None
-            operation = metadata_operation(recorded) if recorded else collective_operation(name)
+            operation = rules.metadata_operation(recorded) if recorded else rules.collective_operation(name)
         held = totals.setdefault((name, kind, operation), [0, 0])
         held[0] += count
         held[1] += total

@@ -63,10 +63,12 @@ def kernel(analysis: Analysis, name: str) -> Kernel:
 
 
 def us_by_class(analysis: Analysis) -> dict[str, float]:
-    """Device time by class, in us."""
+    """Device time of collectives, copies, sets and (all classes together) kernels, in us."""
     total: dict[str, float] = {}
     for row in analysis.diagnosis.kernels:
-        total[row.class_] = total.get(row.class_, 0) + row.total_ns / 1000
+        kind = row.class_.partition(".")[0]
+        kind = kind if kind in ("collective", "copy", "set", "graph") else "kernel"
+        total[kind] = total.get(kind, 0) + row.total_ns / 1000
     return total
 
 

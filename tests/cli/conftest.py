@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -26,6 +27,7 @@ class Options:
     dispatch: str | None = None
     output_ranges: str | None = None
     thresholds: dict[str, float] = field(default_factory=dict)
+    rules: tuple[Path, ...] = ()
     jobs: int = 1
 
 

@@ -83,7 +83,7 @@ def test_kernels_by_name() -> None:
     gemm, copy = table["gemm"], table["Memcpy DTOH"]
     assert (gemm.calls_total, gemm.total_ns, gemm.path_ns, gemm.exposed_ns) == (2, 60_000, 60_000, 60_000)
     assert (copy.calls_total, copy.total_ns, copy.path_ns, copy.exposed_ns) == (1, 10_000, 0, 0)
-    assert (gemm.class_, copy.class_) == ("kernel", "copy")
+    assert (gemm.class_, copy.class_) == ("gemm", "copy")
     assert list(table) == ["gemm", "Memcpy DTOH"]  # longest total first
 
 
