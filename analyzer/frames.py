@@ -7,14 +7,31 @@ What was not captured is ``<NA>``, never 0.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, get_args
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from analyzer.categories import BINDING_NAMES, CATEGORY_NAMES, EXPOSURE_NAMES
-from analyzer.diagnosis import NO_EVENT, Diagnosis, SegmentTable, Window
+from analyzer.diagnosis import (
+    NO_EVENT,
+    ClassTime,
+    DetailKind,
+    DetailTable,
+    Diagnosis,
+    GraphReplay,
+    HostTime,
+    KernelShape,
+    LaunchBill,
+    Quantiles,
+    QueueTable,
+    RangeTime,
+    SegmentTable,
+    SmallKernels,
+    Window,
+)
 
 OVERLAPS = ("collective_under_kernel", "copy_under_kernel", "kernel_under_kernel")
 COLLECTIVE_COLUMNS = (
@@ -123,6 +140,28 @@ SEGMENT_COLUMNS = (
     "event_start_ns",
 )
 
+
+def _columns_of(struct: type[msgspec.Struct]) -> tuple[str, ...]:
+    """Fields as columns, named as in the JSON; quantiles take one column each."""
+    columns: list[str] = []
+    for field in msgspec.structs.fields(struct):
+        nested = Quantiles in get_args(field.type)
+        parts = [f".{part}" for part in Quantiles.__struct_fields__] if nested else [""]
+        columns += [field.encode_name + part for part in parts]
+    return tuple(columns)
+
+
+KERNEL_SHAPE_COLUMNS = _columns_of(KernelShape)
+CLASS_COLUMNS = _columns_of(ClassTime)
+LAUNCH_COLUMNS = _columns_of(LaunchBill)
+GRAPH_REPLAY_COLUMNS = _columns_of(GraphReplay)
+SMALL_KERNEL_COLUMNS = _columns_of(SmallKernels)
+HOST_ROLLUP_COLUMNS = _columns_of(HostTime)
+RANGE_COLUMNS = _columns_of(RangeTime)
+QUEUE_COLUMNS = ("rank", "start_ns", "end_ns", "depth_low", "depth_high", "launches", "latency_low_ns",
+                 "latency_median_ns", "latency_high_ns")  # fmt: skip
+DETAIL_COLUMNS = ("rank", "window", "lane", "kind", "depth", "start_ns", "end_ns", "name", "class")
+
 Row = tuple[Any, ...]
 
 
@@ -214,6 +253,43 @@ def hypothesis_rows(diagnosis: Diagnosis) -> Iterable[Row]:
             row.disproof,
             row.undo,
         )
+
+
+def struct_rows(rows: Iterable[msgspec.Struct]) -> Iterable[Row]:
+    """Rows of the ``*_COLUMNS`` that follow a struct; sizes in x, y and z as ``128x1x1``."""
+    for row in rows:
+        values: list[Any] = []
+        for field in msgspec.structs.fields(row):
+            value = getattr(row, field.name)
+            if Quantiles in get_args(field.type):
+                parts = Quantiles.__struct_fields__
+                values += [None] * len(parts) if value is None else [getattr(value, part) for part in parts]
+            else:
+                values.append("x".join(map(str, value)) if isinstance(value, tuple) else value)
+        yield tuple(values)
+
+
+def queue_rows(table: QueueTable | None) -> Iterable[Row]:
+    """The rows of ``QUEUE_COLUMNS``; no latency where no launch lies in the bin."""
+    if table is None:
+        return
+    columns = [getattr(table, name).tolist() for name in QUEUE_COLUMNS]
+    for row in zip(*columns, strict=True):
+        yield row if row[5] else (*row[:6], None, None, None)
+
+
+def detail_rows(diagnosis: Diagnosis, table: DetailTable | None) -> Iterable[Row]:
+    """The rows of ``DETAIL_COLUMNS``."""
+    detail = diagnosis.detail
+    if table is None or detail is None:
+        return
+    kinds = [kind.name.lower() for kind in DetailKind]
+    columns = [getattr(table, name).tolist() for name in
+               ("lane", "kind", "depth", "start_ns", "end_ns", "name", "class_")]  # fmt: skip
+    for lane, kind, depth, start, end, name, class_ in zip(*columns, strict=True):
+        of_class = table.names[class_] if class_ >= 0 else None
+        yield (detail.rank, detail.window, table.lanes[lane], kinds[kind], depth, start, end,
+               table.names[name], of_class)  # fmt: skip
 
 
 def _frame(rows: Iterable[Row], columns: Sequence[str]) -> pd.DataFrame:

@@ -16,7 +16,9 @@ from analyzer.analysis import Analysis
 from analyzer.diagnosis import FORMAT, FORMAT_VERSION, Diagnosis, Hypothesis
 from analyzer.errors import TraceError, UsageError
 from analyzer.explain import cautions, quality, summary, thresholds
+from analyzer.explain.focus import focus_rank
 from analyzer.explain.hypotheses import verdicts
+from analyzer.explain.queue import join_queues
 from analyzer.explain.rank_report import RankReport, report_rank
 from analyzer.explain.segments import join_tables
 from analyzer.explain.windows import budgets, phases_of
@@ -155,6 +157,7 @@ def analyze(
     capture, zero = on_one_zero(capture)
     reports = _report_ranks(capture, options, rules, limits, progress)
     ranks = [report.rank for report in reports]
+    detail = _focus(reports).detail
     diagnosis = Diagnosis(
         format=FORMAT,
         format_version=FORMAT_VERSION,
@@ -175,11 +178,24 @@ def analyze(
         unmeasured=quality.unmeasured(capture, ranks),
         quality=quality.ledger(capture, (entry for report in reports for entry in report.quality)),
         ranges=[row for report in reports for row in report.ranges],
+        detail=detail[0] if detail is not None else None,
         rules=list(rules.sources),
         shared_devices=summary.shared_devices(capture),
         notes=cautions.notes(capture, reports),
     )
-    return Analysis(diagnosis, join_tables([report.segments for report in reports]))
+    return Analysis(
+        diagnosis,
+        join_tables([report.segments for report in reports]),
+        join_queues([report.queue for report in reports]),
+        detail[1] if detail is not None else None,
+    )
+
+
+def _focus(reports: list[RankReport]) -> RankReport:
+    """The report of the rank that a reader sees first."""
+    ranks = [report.rank for report in reports]
+    focus = focus_rank(budgets(ranks), ranks)
+    return next(report for report in reports if report.rank.rank == focus)
 
 
 def _boundary(capture: Capture, options: Options) -> str:

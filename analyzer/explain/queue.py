@@ -68,11 +68,8 @@ def _table(rank: int, *columns: IntArray) -> QueueTable:
 
 def join_queues(tables: Sequence[QueueTable]) -> QueueTable:
     """The tables of several ranks as one, in their order."""
-    return QueueTable(
-        **{
-            column: np.concatenate(
-                [np.empty(0, np.int64), *(getattr(table, column) for table in tables)]
-            ).astype(np.int32 if column == "rank" else np.int64)
-            for column in _COLUMNS
-        }
-    )
+    def column(name: str) -> IntArray:
+        return np.concatenate([np.empty(0, np.int64), *(getattr(table, name) for table in tables)])
+
+    rank, *others = (column(name) for name in _COLUMNS)
+    return QueueTable(rank.astype(np.int32), *others)

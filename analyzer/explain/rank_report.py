@@ -8,20 +8,26 @@ from dataclasses import dataclass, replace
 from analyzer.diagnosis import (
     Clock,
     Constants,
+    Detail,
+    DetailTable,
     Device,
     DeviceSpan,
     HostCulprit,
     Kernel,
+    QueueTable,
     RangeTime,
     Rank,
     SegmentTable,
 )
 from analyzer.diagnosis import Window as WindowResult
 from analyzer.errors import UsageError
+from analyzer.explain.classes import row_classes
 from analyzer.explain.culprits import host_culprits
+from analyzer.explain.detail import detail_step
 from analyzer.explain.hypotheses import RankEvidence, gather
 from analyzer.explain.kernels import kernel_table
 from analyzer.explain.quality import rank_entries
+from analyzer.explain.queue import queue_table
 from analyzer.explain.ranges import range_times
 from analyzer.explain.segments import place_of_thread, segment_table
 from analyzer.explain.windows import phases_of, used_windows, window_results
@@ -53,6 +59,8 @@ class RankReport:
     evidence: dict[str, RankEvidence]  # by phase
     quality: list[QualityEntry]
     ranges: list[RangeTime]
+    queue: QueueTable
+    detail: tuple[Detail, DetailTable] | None
 
 
 def report_rank(
@@ -87,6 +95,8 @@ def report_rank(
         evidence=evidence,
         quality=rank_entries(rank, account),
         ranges=range_times(account, rank),
+        queue=queue_table(account, rank),
+        detail=detail_step(account, result, row_classes(account), step_index),
     )
 
 

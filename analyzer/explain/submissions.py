@@ -41,7 +41,8 @@ class Submissions:
         At least 0: where the clocks contradict each other the call counts as the later of the two, as on
         the path. Only for calls with recorded work.
         """
-        return np.maximum(self.first_start_ns[call] - self.calls.start_ns[call], 0)
+        latency: IntArray = np.maximum(self.first_start_ns[call] - self.calls.start_ns[call], 0)
+        return latency
 
     @cached_property
     def changes(self) -> tuple[IntArray, IntArray]:

@@ -11,13 +11,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from analyzer import frames
 from analyzer.analysis import Analysis
 from analyzer.arrays import group
 from analyzer.categories import BINDING_NAMES, CATEGORY_NAMES
-from analyzer.diagnosis import NO_EVENT, SegmentTable
+from analyzer.diagnosis import NO_EVENT, Diagnosis, SegmentTable
 from analyzer.report.escape import visible
 
 CHUNK_ROWS = 100_000
@@ -95,6 +96,19 @@ def _of(columns: Sequence[str], rows: Callable[[Any], Iterable[Sequence[Any]]]) 
     return write
 
 
+def _structs(columns: Sequence[str], rows: Callable[[Diagnosis], Iterable[msgspec.Struct]]) -> Table:
+    return _of(columns, lambda diagnosis: frames.struct_rows(rows(diagnosis)))
+
+
+def _queue(path: Path, analysis: Analysis) -> None:
+    _write(path, frames.QUEUE_COLUMNS, frames.queue_rows(analysis.queue))
+
+
+def _detail(path: Path, analysis: Analysis) -> None:
+    rows = frames.detail_rows(analysis.diagnosis, analysis.detail)
+    _write(path, frames.DETAIL_COLUMNS, _fields(rows))
+
+
 Table = Callable[[Path, Analysis], None]
 
 TABLES: dict[str, Table] = {
@@ -105,6 +119,15 @@ TABLES: dict[str, Table] = {
     "collectives.csv": _of(frames.COLLECTIVE_COLUMNS, lambda _: ()),
     "host_time.csv": _of(frames.HOST_COLUMNS, frames.host_rows),
     "hypotheses.csv": _of(frames.HYPOTHESIS_COLUMNS, frames.hypothesis_rows),
+    "launches.csv": _structs(frames.LAUNCH_COLUMNS, lambda d: d.launch_bill),
+    "ranges.csv": _structs(frames.RANGE_COLUMNS, lambda d: d.ranges),
+    "graph_replays.csv": _structs(frames.GRAPH_REPLAY_COLUMNS, lambda d: d.graph_replays),
+    "small_kernels.csv": _structs(frames.SMALL_KERNEL_COLUMNS, lambda d: d.small_kernels),
+    "classes.csv": _structs(frames.CLASS_COLUMNS, lambda d: d.classes),
+    "kernel_shapes.csv": _structs(frames.KERNEL_SHAPE_COLUMNS, lambda d: d.kernel_shapes),
+    "host_rollups.csv": _structs(frames.HOST_ROLLUP_COLUMNS, lambda d: d.host_time),
+    "queue.csv": _queue,
+    "detail_step.csv": _detail,
 }
 """File name and writer of every table."""
 
@@ -116,5 +139,14 @@ CONTENTS = {
     "collectives.csv": "collectives (filled once ranks are aligned)",
     "host_time.csv": "what the CPU did on the path",
     "hypotheses.csv": "every candidate explanation",
+    "launches.csv": "what submitting the work of each phase costs: launches, API time, latency, slot budget",
+    "ranges.csv": "device work and launch times by the range that launched it",
+    "graph_replays.csv": "replays of each CUDA graph",
+    "small_kernels.csv": "kernels below 2, 5, 10, 20 and 50 µs",
+    "classes.csv": "device work by class",
+    "kernel_shapes.csv": "kernels by launch shape, with grid coverage and theoretical occupancy",
+    "host_rollups.csv": "path time on the CPU by call, op, range, Python frame and thread",
+    "queue.csv": "queue depth and launch latency over time",
+    "detail_step.csv": "every event of the step that the timeline shows",
 }
 """What each table holds, in a few words."""
