@@ -1,0 +1,1 @@
+"""Arithmetic on a few figures that needs no trace."""
