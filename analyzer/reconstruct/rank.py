@@ -19,6 +19,7 @@ from analyzer.reconstruct.critical_path import Path, Walker
 from analyzer.reconstruct.exposure import ExposureLine, expose
 from analyzer.reconstruct.handovers import Transitions, find_transitions
 from analyzer.reconstruct.host_account import HostAccount, Roles, mask_of, profiler_intervals
+from analyzer.reconstruct.phases import name_phases
 from analyzer.reconstruct.replays import Replays, find_replays
 from analyzer.reconstruct.step_markers import (
     DISPATCH_RANGES,
@@ -34,7 +35,6 @@ from analyzer.reconstruct.windows import (
     assign,
     device_windows,
     host_windows,
-    name_phases,
     warmup_reasons,
     whole_window,
 )
