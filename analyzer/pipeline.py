@@ -172,6 +172,7 @@ def analyze(
         rank_basis=capture.rank_basis,
         budget=budgets(ranks),
         kernels=[kernel for report in reports for kernel in report.kernels],
+        kernel_shapes=[shape for report in reports for shape in report.shapes],
         host_culprits=[culprit for report in reports for culprit in report.culprits],
         hypotheses=_hypotheses(capture, reports, limits),
         undeclared=quality.undeclared(capture),

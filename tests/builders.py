@@ -62,6 +62,7 @@ class Schedule:
     partial: bool = False
     hostname: str | None = None
     sm_count: int | None = None
+    capability: tuple[int, int] | None = None
     vendor: str = "cuda"
     names: dict[str, int] = field(default_factory=dict)
     threads: list[Thread] = field(default_factory=list)
@@ -148,11 +149,14 @@ class Schedule:
         stream: int = 7,
         api: str = "cudaLaunchKernel",
         grid: int = 1,
+        **more: Any,
     ) -> Self:
-        """A launch call and the kernel it brings (``runs``: its start and end)."""
+        """A launch call and the kernel it brings (``runs``: its start and end; ``more``: its columns)."""
         corr = self._correlation()
         self.call(start, end, api, corr=corr)
-        return self if runs is None else self.kernel(*runs, name, stream=stream, corr=corr, grid=grid)
+        if runs is None:
+            return self
+        return self.kernel(*runs, name, stream=stream, corr=corr, grid=grid, **more)
 
     def graph(
         self,
@@ -189,10 +193,11 @@ class Schedule:
         graph_exec: int = -1,
         grid: int = 1,
         collective: int = -1,
+        **more: Any,
     ) -> Self:
         return self._device(
             start, end, DeviceKind.KERNEL, name, stream=stream, correlation=corr, graph_exec=graph_exec,
-            grid=grid, collective=collective,
+            grid=grid, collective=collective, **more,
         )  # fmt: skip
 
     def copy(
@@ -278,7 +283,9 @@ class Schedule:
             partial=self.partial,
             vendor=self.vendor,
         )
-        info = DeviceInfo(0, sm_count=self.sm_count) if self.device else None
+        info = (
+            DeviceInfo(0, sm_count=self.sm_count, compute_capability=self.capability) if self.device else None
+        )
         return Trace(
             source, process, info, self._device_table(), tuple(self.collectives), hostname=self.hostname
         )

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+
 import numpy as np
 
 from analyzer.categories import Category
-from analyzer.diagnosis import Kernel
+from analyzer.diagnosis import Kernel, KernelShape
 from analyzer.model import DeviceKind, IntArray
 from analyzer.reconstruct.critical_path import ON_DEVICE
 from analyzer.reconstruct.exposure import exposed_by_row
@@ -22,13 +25,16 @@ _BODY = (
 )
 
 
-def kernel_table(account: RankAccount, rank: int) -> list[Kernel]:
-    """All device work of one rank by name, longest total first."""
+def kernel_table(account: RankAccount, rank: int, shapes: Sequence[KernelShape]) -> list[Kernel]:
+    """All device work of one rank by name, longest total first.
+
+    ``shapes``: the rank's launch shapes, longest first; a name's grid figures are those of its first.
+    """
     work, names = account.work, account.trace.process.names
     if not len(work):
         return []
     duration = work.end_ns - work.start_ns
-    path_ns = _path_time(account)
+    path_ns = body_path_time(account)
     exposed = None
     if account.windows and account.exposure is not None:
         low = min(window.start_ns for window in account.windows)
@@ -37,9 +43,14 @@ def kernel_table(account: RankAccount, rank: int) -> list[Kernel]:
     in_step = np.ones(len(work), bool)
     if account.assignment is not None:
         in_step = account.assignment.of_row >= 0
+    leading: dict[str, KernelShape] = {}
+    for entry in shapes:
+        leading.setdefault(entry.name, entry)
+    distinct = Counter(shape.name for shape in shapes)
     table = []
     for code, rows in group_indices(work.table.name).items():
         name = names[code] if code >= 0 else "<no name>"
+        shape = leading.get(name)
         table.append(
             Kernel(
                 rank=rank,
@@ -53,21 +64,13 @@ def kernel_table(account: RankAccount, rank: int) -> list[Kernel]:
                 clipped_ns=int(work.clipped_ns[rows].sum()),
                 path_ns=int(path_ns[rows].sum()),
                 exposed_ns=None if exposed is None else int(exposed[rows].sum()),
-                shapes=_shapes(account, rows),
-                coverage=None,
-                occupancy=None,
-                limiter=None,
+                shapes=distinct[name],
+                coverage=shape.coverage if shape else None,
+                occupancy=shape.occupancy if shape else None,
+                limiter=shape.limiter if shape else None,
             )
         )
     return sorted(table, key=lambda kernel: (-kernel.total_ns, kernel.name))
-
-
-def _shapes(account: RankAccount, rows: IntArray) -> int:
-    """Distinct launch shapes among these rows."""
-    table = account.work.table
-    columns = (table.grid[rows], table.block[rows], table.registers[rows, None], table.shared_static[rows, None],
-               table.shared_dynamic[rows, None])  # fmt: skip
-    return len(np.unique(np.concatenate(columns, axis=1), axis=0))
 
 
 def class_of(account: RankAccount, rows: IntArray, name: str) -> str:
@@ -83,7 +86,7 @@ def class_of(account: RankAccount, rows: IntArray, name: str) -> str:
     return account.rules.kernel_class(name)
 
 
-def _path_time(account: RankAccount) -> IntArray:
+def body_path_time(account: RankAccount) -> IntArray:
     """(n,) path time of each row's own body over all windows, ns."""
     total = np.zeros(len(account.work), np.int64)
     is_body = np.isin(np.arange(len(Category)), _BODY)  # a table, since there can be many windows

@@ -14,6 +14,7 @@ from analyzer.diagnosis import (
     DeviceSpan,
     HostCulprit,
     Kernel,
+    KernelShape,
     QueueTable,
     RangeTime,
     Rank,
@@ -30,6 +31,7 @@ from analyzer.explain.quality import rank_entries
 from analyzer.explain.queue import queue_table
 from analyzer.explain.ranges import range_times
 from analyzer.explain.segments import place_of_thread, segment_table
+from analyzer.explain.shapes import kernel_shapes
 from analyzer.explain.windows import phases_of, used_windows, window_results
 from analyzer.model import QualityEntry, Trace
 from analyzer.reconstruct.exposure import busy_time
@@ -55,6 +57,7 @@ class RankReport:
     steps: StepsFound
     segments: SegmentTable
     kernels: list[Kernel]
+    shapes: list[KernelShape]
     culprits: list[HostCulprit]
     evidence: dict[str, RankEvidence]  # by phase
     quality: list[QualityEntry]
@@ -86,11 +89,13 @@ def report_rank(
         indices = [at for at, window in enumerate(account.windows) if window.index in wanted]
         evidence[phase] = gather(account, rank, indices, thresholds)
     steps = account.steps
+    shapes = kernel_shapes(account, rank)
     return RankReport(
         rank=result,
         steps=StepsFound(steps.rule, steps.pattern, steps.confidence, len(steps), steps.notes),
         segments=segment_table(account, rank),
-        kernels=kernel_table(account, rank),
+        kernels=kernel_table(account, rank, shapes),
+        shapes=shapes,
         culprits=host_culprits(account, rank),
         evidence=evidence,
         quality=rank_entries(rank, account),
