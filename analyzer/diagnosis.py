@@ -229,8 +229,8 @@ class LaunchBill(msgspec.Struct, frozen=True, kw_only=True):
     launches_total: int  # kernel launch calls, a graph launch counts once
     graph_launches_total: int
     copy_calls_total: int  # copies and sets
-    kernels_total: int
-    kernels_in_graphs_total: int
+    kernels_total: int | None  # recorded one by one; None: no device work was recorded
+    kernels_in_graphs_total: int | None  # None also where replays were recorded as one row each
     launch_api_ns_total: int  # durations of launch calls that the device did not hold, summed
     held_launches_total: int
     path_launch_ns_total: int  # launch.* on the path
@@ -247,7 +247,7 @@ class GraphReplay(msgspec.Struct, frozen=True, kw_only=True):
 
     rank: int
     phase: str
-    graph: str  # executable as the capture names it, else by its kernels
+    graph: str  # executable as the capture names it, else its first and last node
     replays: int
     kernels_per_replay: float | None  # None: replays were recorded as one row each
     device_ns_total: int  # durations summed
@@ -284,11 +284,28 @@ class HostTime(msgspec.Struct, frozen=True, kw_only=True):
     rank: int
     phase: str
     by: str  # call | op | range | frame | thread
-    name: str
+    name: str  # "(none recorded)": no such record was open; "(other)": all beyond those listed
+    category: str  # with the most of this path time
     path_ns: int
     windows: int
     windows_with: int  # windows in which it was on the path
     segments: int
+
+
+class LookFirst(msgspec.Struct, frozen=True, kw_only=True):
+    """The one record on the CPU to look at first in one phase, and why that one."""
+
+    rank: int
+    phase: str
+    name: str
+    by: str  # as in HostTime
+    category: str
+    path_ns: int
+    per_step_ns: int  # mean over the windows of the budget, rounded down
+    segments_per_step: float
+    share_of_host: float  # of the path time on the CPU, 0..1
+    windows_with: int
+    why: str
 
 
 class Detail(msgspec.Struct, frozen=True, kw_only=True):
@@ -331,7 +348,8 @@ class RangeTime(msgspec.Struct, frozen=True, kw_only=True):
     launches: int
     device_events: int
     total_ns: int
-    api_ns: int  # durations of its launch calls, summed
+    held_launches: int = 0
+    api_ns: int  # durations of its launch calls that the device did not hold, summed
     latency_ns: Quantiles | None  # from the start of a launch call to the start of its first work
 
 
@@ -534,6 +552,7 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     graph_replays: list[GraphReplay] = []
     small_kernels: list[SmallKernels] = []
     host_time: list[HostTime] = []
+    look_first: list[LookFirst] = []
     detail: Detail | None = None
     rules: list[str] = []  # rules files read after the built-in one
     shared_devices: list[SharedDevice] = []

@@ -18,6 +18,7 @@ from analyzer.errors import TraceError, UsageError
 from analyzer.explain import cautions, quality, summary, thresholds
 from analyzer.explain.focus import focus_rank
 from analyzer.explain.hypotheses import verdicts
+from analyzer.explain.look_first import look_first
 from analyzer.explain.queue import join_queues
 from analyzer.explain.rank_report import RankReport, report_rank
 from analyzer.explain.segments import join_tables
@@ -158,6 +159,7 @@ def analyze(
     reports = _report_ranks(capture, options, rules, limits, progress)
     ranks = [report.rank for report in reports]
     detail = _focus(reports).detail
+    host_time = [row for report in reports for row in report.host_time]
     diagnosis = Diagnosis(
         format=FORMAT,
         format_version=FORMAT_VERSION,
@@ -179,6 +181,12 @@ def analyze(
         unmeasured=quality.unmeasured(capture, ranks),
         quality=quality.ledger(capture, (entry for report in reports for entry in report.quality)),
         ranges=[row for report in reports for row in report.ranges],
+        classes=[row for report in reports for row in report.classes],
+        launch_bill=[row for report in reports for row in report.launch_bill],
+        graph_replays=[row for report in reports for row in report.graph_replays],
+        small_kernels=[row for report in reports for row in report.small_kernels],
+        host_time=host_time,
+        look_first=look_first(host_time, budgets(ranks)),
         detail=detail[0] if detail is not None else None,
         rules=list(rules.sources),
         shared_devices=summary.shared_devices(capture),

@@ -68,6 +68,7 @@ def _table(rank: int, *columns: IntArray) -> QueueTable:
 
 def join_queues(tables: Sequence[QueueTable]) -> QueueTable:
     """The tables of several ranks as one, in their order."""
+
     def column(name: str) -> IntArray:
         return np.concatenate([np.empty(0, np.int64), *(getattr(table, name) for table in tables)])
 

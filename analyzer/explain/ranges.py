@@ -6,7 +6,10 @@ import numpy as np
 
 from analyzer.arrays import distinct, group
 from analyzer.diagnosis import RangeTime
+from analyzer.explain.order_statistics import quantiles
+from analyzer.explain.phase_windows import sums
 from analyzer.explain.segments import merge_suffixes, place_of_thread
+from analyzer.explain.submissions import Submissions
 from analyzer.model import HostKind, IntArray
 from analyzer.reconstruct.nesting import innermost
 from analyzer.reconstruct.rank import RankAccount
@@ -32,20 +35,26 @@ def range_times(account: RankAccount, rank: int) -> list[RangeTime]:
     total_ns = np.zeros(len(groups), np.int64)
     np.add.at(total_ns, inverse, (work.end_ns - work.start_ns)[rows])
     events = np.bincount(inverse, minlength=len(groups))
-    launches = np.bincount(distinct(inverse * len(calls) + call) // len(calls), minlength=len(groups))
     owned = distinct(inverse * len(calls) + call)
-    api_ns = np.zeros(len(groups), np.int64)
-    np.add.at(api_ns, owned // len(calls), (calls.end_ns - calls.start_ns)[owned % len(calls)])
+    launches = np.bincount(owned // len(calls), minlength=len(groups))
+    owner_of, owned_call = owned // len(calls), owned % len(calls)
+    held = np.isin(owned_call, account.held.call)
+    duration = np.where(held, 0, (calls.end_ns - calls.start_ns)[owned_call])
+    api_ns = sums(owner_of, duration, len(groups))
+    held_launches = np.bincount(owner_of[held], minlength=len(groups))
+    latency = Submissions(work, calls).latency_ns(owned_call)
+    latencies = quantiles(owner_of, latency, len(groups))
     table = [
         RangeTime(
             rank=rank,
             name=clean_name(process.names[code]) if code >= 0 else None,
             thread=place_of_thread(process, thread),
             launches=int(launches[at]),
+            held_launches=int(held_launches[at]),
             device_events=int(events[at]),
             total_ns=int(total_ns[at]),
             api_ns=int(api_ns[at]),
-            latency_ns=None,
+            latency_ns=latencies[at],
         )
         for at, (code, thread) in enumerate(groups)
     ]

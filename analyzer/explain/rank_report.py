@@ -6,27 +6,36 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from analyzer.diagnosis import (
+    ClassTime,
     Clock,
     Constants,
     Detail,
     DetailTable,
     Device,
     DeviceSpan,
+    GraphReplay,
     HostCulprit,
+    HostTime,
     Kernel,
     KernelShape,
+    LaunchBill,
     QueueTable,
     RangeTime,
     Rank,
     SegmentTable,
+    SmallKernels,
 )
 from analyzer.diagnosis import Window as WindowResult
 from analyzer.errors import UsageError
 from analyzer.explain.classes import row_classes
 from analyzer.explain.culprits import host_culprits
 from analyzer.explain.detail import detail_step
+from analyzer.explain.device_rollups import class_times, graph_replays, small_kernels
+from analyzer.explain.host_time import host_times
 from analyzer.explain.hypotheses import RankEvidence, gather
 from analyzer.explain.kernels import kernel_table
+from analyzer.explain.launches import launch_bills
+from analyzer.explain.phase_windows import phase_windows
 from analyzer.explain.quality import rank_entries
 from analyzer.explain.queue import queue_table
 from analyzer.explain.ranges import range_times
@@ -62,6 +71,11 @@ class RankReport:
     evidence: dict[str, RankEvidence]  # by phase
     quality: list[QualityEntry]
     ranges: list[RangeTime]
+    launch_bill: list[LaunchBill]
+    graph_replays: list[GraphReplay]
+    small_kernels: list[SmallKernels]
+    classes: list[ClassTime]
+    host_time: list[HostTime]
     queue: QueueTable
     detail: tuple[Detail, DetailTable] | None
 
@@ -88,7 +102,7 @@ def report_rank(
         wanted = {window.index for window in used}
         indices = [at for at, window in enumerate(account.windows) if window.index in wanted]
         evidence[phase] = gather(account, rank, indices, thresholds)
-    steps = account.steps
+    steps, phases, classes = account.steps, phase_windows(account, result), row_classes(account)
     shapes = kernel_shapes(account, rank)
     return RankReport(
         rank=result,
@@ -100,8 +114,13 @@ def report_rank(
         evidence=evidence,
         quality=rank_entries(rank, account),
         ranges=range_times(account, rank),
+        launch_bill=launch_bills(account, rank, phases, sole_device=sole_device),
+        graph_replays=graph_replays(account, rank, phases),
+        small_kernels=small_kernels(account, rank, phases),
+        classes=class_times(account, rank, phases, classes),
+        host_time=host_times(account, rank, phases),
         queue=queue_table(account, rank),
-        detail=detail_step(account, result, row_classes(account), step_index),
+        detail=detail_step(account, result, classes, step_index),
     )
 
 

@@ -1,0 +1,178 @@
+"""Device work of each phase by class, by size and by CUDA graph."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from analyzer.arrays import group
+from analyzer.diagnosis import ClassTime, GraphReplay, SmallKernels
+from analyzer.explain.classes import RowClasses
+from analyzer.explain.launches import kernel_rows
+from analyzer.explain.phase_windows import PhaseWindows, device_path, sums
+from analyzer.model import CodeArray, DeviceKind, IntArray
+from analyzer.reconstruct.rank import RankAccount
+from analyzer.reconstruct.work import Work
+
+BELOW_NS = (2_000, 5_000, 10_000, 20_000, 50_000)
+NAME_LENGTH = 40
+_ARGUMENTS = re.compile(r"[<(].*", re.DOTALL)
+
+
+def class_times(
+    account: RankAccount, rank: int, phases: PhaseWindows, classes: RowClasses
+) -> list[ClassTime]:
+    """Time by class, longest first in each phase.
+
+    Events and ``total_ns``: what the phase's steps launched. ``path_ns``: all work of the class on the
+    paths of the phase's windows, whoever launched it.
+    """
+    work, width = account.work, max(len(classes.names), 1)
+    count = len(phases.phases) * width
+    of_row = np.where(phases.of_row >= 0, phases.of_row * width + classes.code, -1)
+    events = sums(of_row, np.ones(len(work), np.int64), count)
+    total = sums(of_row, work.end_ns - work.start_ns, count)
+    phase, row, ns = device_path(phases)
+    path = sums(phase * width + classes.code[row], ns, count)
+    table = [
+        ClassTime(
+            rank=rank,
+            phase=phases.phases[at // width],
+            class_=classes.names[at % width],
+            events=int(events[at]),
+            total_ns=int(total[at]),
+            path_ns=int(path[at]),
+        )
+        for at in np.flatnonzero((events > 0) | (path > 0)).tolist()
+    ]
+    order = {phase: at for at, phase in enumerate(phases.phases)}
+    return sorted(table, key=lambda entry: (order[entry.phase], -entry.total_ns, entry.class_))
+
+
+def small_kernels(account: RankAccount, rank: int, phases: PhaseWindows) -> list[SmallKernels]:
+    """Kernels below each limit: counts and times of what the phase's steps launched, and path time."""
+    work = account.work
+    width, count = len(BELOW_NS) + 1, len(phases.phases)
+    duration = work.end_ns - work.start_ns
+    bucket = np.searchsorted(BELOW_NS, duration, side="right")
+    kernels = kernel_rows(work)
+    of_row = np.where(kernels & (phases.of_row >= 0), phases.of_row * width + bucket, -1)
+    number = sums(of_row, np.ones(len(work), np.int64), count * width).reshape(count, width)
+    total = sums(of_row, duration, count * width).reshape(count, width)
+    phase, row, ns = device_path(phases)
+    on_path = np.where(kernels[row], phase * width + bucket[row], -1)
+    path = sums(on_path, ns, count * width).reshape(count, width).cumsum(axis=1)
+    below, below_ns = number.cumsum(axis=1), total.cumsum(axis=1)
+    return [
+        SmallKernels(
+            rank=rank,
+            phase=name,
+            below_ns=limit,
+            kernels_total=int(below[at, column]),
+            of_kernels=int(below[at, -1]),
+            total_ns=int(below_ns[at, column]),
+            of_total_ns=int(below_ns[at, -1]),
+            path_ns=int(path[at, column]),
+        )
+        for at, name in enumerate(phases.phases)
+        if below[at, -1]
+        for column, limit in enumerate(BELOW_NS)
+    ]
+
+
+def graph_replays(account: RankAccount, rank: int, phases: PhaseWindows) -> list[GraphReplay]:
+    """Replays by graph, the most device time first in each phase.
+
+    Replays and ``device_ns_total``: what the phase's steps launched. ``path_ns``: time of the graph's nodes
+    on the paths of the phase's windows, whoever launched it.
+    """
+    work, replays = account.work, account.replays
+    if not len(replays):
+        return []
+    nodes = np.flatnonzero(work.replay >= 0)
+    graph, labels = _graphs(account, nodes)
+    width = len(labels)
+    count = len(phases.phases) * width
+    of_replay = phases.of_call[replays.call]
+    key = np.where(of_replay >= 0, of_replay * width + graph, -1)
+    of_node = key[work.replay[nodes]]
+    number = np.bincount(key[key >= 0], minlength=count)
+    device_ns = sums(of_node, (work.end_ns - work.start_ns)[nodes], count)
+    per_replay = _kernels_per_replay(work, nodes, graph, width)
+    phase, row, ns = device_path(phases)
+    replay = work.replay[row]
+    path = sums(np.where(replay >= 0, phase * width + graph[np.maximum(replay, 0)], -1), ns, count)
+    table = [
+        GraphReplay(
+            rank=rank,
+            phase=phases.phases[at // width],
+            graph=labels[at % width],
+            replays=int(number[at]),
+            kernels_per_replay=per_replay[at % width],
+            device_ns_total=int(device_ns[at]),
+            path_ns=int(path[at]),
+        )
+        for at in np.flatnonzero((number > 0) | (path > 0)).tolist()
+    ]
+    order = {phase: at for at, phase in enumerate(phases.phases)}
+    return sorted(table, key=lambda entry: (order[entry.phase], -entry.device_ns_total, entry.graph))
+
+
+def _graphs(account: RankAccount, nodes: IntArray) -> tuple[IntArray, list[str]]:
+    """(r,) graph of each replay and a label for each graph.
+
+    By executable where the capture names it; else replays that bring the same names, each as often, are
+    of one graph.
+    """
+    work, count = account.work, len(account.replays)
+    executable = np.full(count, -1, np.int64)
+    executable[work.replay[nodes]] = work.table.graph_exec[nodes]
+    size = np.bincount(work.replay[nodes], minlength=count)
+    content = np.zeros(count, np.int64)
+    np.add.at(content, work.replay[nodes], _scattered(work.table.name[nodes]))
+    unnamed = executable < 0
+    groups, graph = group([executable, np.where(unnamed, size, 0), np.where(unnamed, content, 0)])
+    first = np.full(len(groups), -1, np.int64)
+    first[graph[::-1]] = np.arange(count)[::-1]
+    starts = np.full(count, -1, np.int64)
+    starts[work.replay[nodes[::-1]]] = nodes[::-1]
+    labels: dict[str, int] = {}
+    texts = []
+    for (known, nodes_of_one, _), replay in zip(groups, first.tolist(), strict=True):
+        label = f"executable {known}"
+        if known < 0:
+            ends = (int(starts[replay]), int(account.replays.last[replay]))
+            names = [_short(account, row) for row in ends]
+            label = f"{nodes_of_one} nodes: " + " ... ".join(dict.fromkeys(names))
+        labels[label] = labels.get(label, 0) + 1
+        texts.append(label if labels[label] == 1 else f"{label} ({labels[label]})")
+    return graph, texts
+
+
+def _scattered(codes: CodeArray) -> IntArray:
+    """A 64-bit number for each name code: their sum over a replay tells what it holds (SplitMix64)."""
+    with np.errstate(over="ignore"):
+        mixed = (codes + 2).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return (mixed ^ (mixed >> np.uint64(31))).view(np.int64)
+
+
+def _kernels_per_replay(work: Work, nodes: IntArray, graph: IntArray, count: int) -> list[float | None]:
+    """Mean kernels in a replay of each graph, None where replays were recorded as one row each."""
+    of_node = graph[work.replay[nodes]]
+    kernels = sums(of_node, kernel_rows(work)[nodes].astype(np.int64), count)
+    whole = sums(of_node, (work.table.kind[nodes] == DeviceKind.GRAPH).astype(np.int64), count)
+    number = np.bincount(graph, minlength=count)
+    return [
+        None if rows else kernel / replays
+        for rows, kernel, replays in zip(whole.tolist(), kernels.tolist(), number.tolist(), strict=True)
+    ]
+
+
+def _short(account: RankAccount, row: int) -> str:
+    code = int(account.work.table.name[row])
+    name = account.trace.process.names[code] if code >= 0 else "<no name>"
+    text = _ARGUMENTS.sub("", name) or name
+    return text if len(text) <= NAME_LENGTH else text[: NAME_LENGTH - 1] + "…"

@@ -1,0 +1,68 @@
+"""The one record on the CPU that a reader looks at first, per phase."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from analyzer.diagnosis import Budget, HostTime, LookFirst
+from analyzer.explain.focus import leading_budgets
+from analyzer.explain.host_time import NOTHING, OTHER
+from analyzer.reconstruct.step_markers import find_marker
+
+PREFERENCE = ("frame", "range", "op", "call", "thread")
+"""Kinds of record from the most telling to the least: a place in somebody's code comes first."""
+ENOUGH = 0.25
+"""A kind is passed over where its longest record holds less than this share of what the longest record of
+any kind but a thread holds: a loop that surrounds everything is long and tells little."""
+
+
+def look_first(host_time: Sequence[HostTime], budgets: Sequence[Budget]) -> list[LookFirst]:
+    """One per phase whose path runs through the CPU, for the rank that the phase's budget is shown of.
+
+    The longest record of the most telling kind that holds enough; a thread only where nothing else was
+    recorded. Ranges that engines put around whole steps never count.
+    """
+    result = []
+    for budget in leading_budgets(budgets):
+        rows = [row for row in host_time if row.phase == budget.phase and row.rank == budget.rank]
+        chosen = _choose([row for row in rows if _tells(row)])
+        if chosen is not None:
+            total = sum(row.path_ns for row in rows if row.by == chosen.by)
+            result.append(_struct(chosen, total))
+    return result
+
+
+def _tells(row: HostTime) -> bool:
+    whole_step = row.by in ("range", "op") and find_marker(row.name) is not None
+    return row.name not in (NOTHING, OTHER) and not whole_step
+
+
+def _choose(rows: Sequence[HostTime]) -> HostTime | None:
+    longest = max((row.path_ns for row in rows if row.by != "thread"), default=0)
+    for kind in PREFERENCE:
+        best = max((row for row in rows if row.by == kind), key=lambda row: row.path_ns, default=None)
+        if best is not None and (kind == "thread" or best.path_ns >= ENOUGH * longest):
+            return best
+    return None
+
+
+def _struct(row: HostTime, total_ns: int) -> LookFirst:
+    kind = {"call": "CUDA call", "frame": "Python frame"}.get(row.by, row.by)
+    percent = round(100 * row.path_ns / total_ns)
+    why = (
+        f"no other {kind} holds more of the CPU's time on the path: {percent} % of it,"
+        f" in {row.windows_with} of {row.windows} steps"
+    )
+    return LookFirst(
+        rank=row.rank,
+        phase=row.phase,
+        name=row.name,
+        by=row.by,
+        category=row.category,
+        path_ns=row.path_ns,
+        per_step_ns=row.path_ns // row.windows,
+        segments_per_step=row.segments / row.windows,
+        share_of_host=row.path_ns / total_ns,
+        windows_with=row.windows_with,
+        why=why,
+    )
