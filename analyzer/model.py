@@ -271,6 +271,28 @@ class QualityEntry:
     place: str = ""
 
 
+RECORD_CLASSES = (
+    "kernel",
+    "copy",
+    "set",
+    "graph",
+    "graph-node",
+    "call",
+    "sync",
+    "event-record",
+    "nvtx",
+    "op",
+    "frame",
+    "os",
+    "overhead",
+    "collective-metadata",
+    "metrics",
+    "stream-flags",
+    "flow",
+)
+"""Every class of records that a capture can have a place for."""
+
+
 @dataclass(frozen=True)
 class Source:
     """One input file as it was read."""
@@ -282,10 +304,9 @@ class Source:
     partial: bool = False  # truncated or salvaged
     vendor: str = "cuda"  # "cuda" | "rocm" | "none"
     captured: frozenset[str] = frozenset()
-    """Record classes for which the file has a place (a table, a category with rows).
+    """Those of RECORD_CLASSES for which the file has a place (a table, a category with rows).
 
-    Of: kernel, copy, set, graph, graph-node, call, sync, event-record, nvtx, op, frame, os, overhead,
-    collective-metadata, metrics, stream-flags, flow. What is absent here was *not captured*.
+    What is absent here was *not captured*.
     """
     settings: tuple[tuple[str, str], ...] = ()
     """Capture settings from an allow-list (graph trace mode, ...). Never environment variables."""

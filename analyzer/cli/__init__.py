@@ -12,8 +12,11 @@ import typer
 
 from analyzer import __version__
 from analyzer.analysis import Analysis
+from analyzer.cli import calc
 from analyzer.cli import options as opt
 from analyzer.cli.console import Bars, GateError, ending, out, say, warn
+from analyzer.cli.doctor import EXAMPLE, doctor
+from analyzer.cli.reading import look
 from analyzer.diagnosis import Diagnosis
 from analyzer.errors import TraceboundError
 from analyzer.model import Capture
@@ -168,30 +171,19 @@ def inspect(
 
         known = load_rules(rules or ())
         settings = pipeline.Options(steps=opt.pattern("--steps", steps), rules=tuple(rules or ()), jobs=jobs)
-        analysis, reason = None, None
-        with Bars(quiet=quiet) as bars:
-            capture = pipeline.read(
-                traces,
-                rank_regex=opt.rank_pattern(rank_regex),
-                ranks=opt.rank_list(ranks),
-                device=device,
-                jobs=jobs,
-                progress=bars,
-            )
-            try:
-                analysis = pipeline.analyze(capture, settings, progress=bars)
-            except TraceboundError as error:
-                # a capture that cannot be analyzed is exactly what one inspects
-                reason = f"{error.why}; next: {error.hint}"
+        looked = look(traces, settings, rank_regex=rank_regex, ranks=ranks, device=device, quiet=quiet)
         found = inspection.inspect(
-            capture,
+            looked.capture,
             version=__version__,
-            steps=None if analysis is None else analysis.diagnosis.steps,
-            steps_missing_because=reason,
-            quality=None if analysis is None else analysis.diagnosis.quality,
+            steps=None if looked.diagnosis is None else looked.diagnosis.steps,
+            steps_missing_because=looked.reason,
+            quality=None if looked.diagnosis is None else looked.diagnosis.quality,
             rules=known,
         )
         out(found.to_json() if format_ is opt.Format.JSON else inspection_text.text(found))
+
+
+app.command(epilog=EXAMPLE, no_args_is_help=True)(doctor)
 
 
 @app.command(epilog="Example: tracebound demo demo", no_args_is_help=True)
@@ -221,6 +213,9 @@ def demo(
         if not quiet:
             target = visible(shlex.quote(str(Path(directory) / "eager")))
             say(f"next: tracebound diagnose {target}")
+
+
+app.add_typer(calc.app)
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:

@@ -6,23 +6,22 @@ import re
 from collections.abc import Mapping
 
 from analyzer.explain.rank_report import RankReport
-from analyzer.model import Capture
+from analyzer.model import Capture, Source
 
 WARNING = 2
 """Severity from which a profiler's own message is shown and lowers confidence."""
 _LOST = re.compile(r"drop|lost|incomplete|overflow", re.IGNORECASE)
 
 
+def lost_records(source: Source) -> list[str]:
+    """The profiler's own messages that say it lost records."""
+    return [d.text for d in source.diagnostics if d.severity >= WARNING and _LOST.search(d.text)]
+
+
 def distortion(capture: Capture, reports: list[RankReport], limits: Mapping[str, float]) -> str:
     """Why absolute verdicts are weakened: lost records, or a profiler that takes much of the path."""
     reasons = []
-    lost = [
-        d.text
-        for source in capture.sources
-        for d in source.diagnostics
-        if d.severity >= WARNING and _LOST.search(d.text)
-    ]
-    if lost:
+    if any(lost_records(source) for source in capture.sources):
         reasons.append("the profiler reports lost records")
     if any(source.partial for source in capture.sources):
         reasons.append("a file is truncated")

@@ -9,31 +9,11 @@ from analyzer import strict_json
 from analyzer.diagnosis import Device, Quality, Steps
 from analyzer.explain.quality import ledger_line
 from analyzer.explain.rank_report import device_of
-from analyzer.model import Capture, DeviceKind, QualityEntry, Source, Trace
+from analyzer.model import RECORD_CLASSES, Capture, DeviceKind, QualityEntry, Source, Trace
 from analyzer.rules import Rules, builtin_rules
 
 FORMAT = "tracebound.inspection"
 FORMAT_VERSION = 1
-RECORD_CLASSES = (
-    "kernel",
-    "copy",
-    "set",
-    "graph",
-    "graph-node",
-    "call",
-    "sync",
-    "event-record",
-    "nvtx",
-    "op",
-    "frame",
-    "os",
-    "overhead",
-    "collective-metadata",
-    "metrics",
-    "stream-flags",
-    "flow",
-)
-"""Every class of records that a capture can have a place for."""
 
 
 class InspectedInput(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,0 +1,53 @@
+"""Reading a capture for the commands that also serve one that cannot be analyzed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from analyzer.cli import options as opt
+from analyzer.cli.console import Bars
+from analyzer.diagnosis import Diagnosis
+from analyzer.errors import TraceboundError
+from analyzer.model import Capture
+
+if TYPE_CHECKING:
+    from analyzer.pipeline import Options
+
+
+@dataclass(frozen=True)
+class Looked:
+    """A capture and its diagnosis; None where it cannot be analyzed, and then ``reason`` says why."""
+
+    capture: Capture
+    diagnosis: Diagnosis | None
+    reason: str | None
+
+
+def look(
+    traces: Sequence[str],
+    settings: Options,
+    *,
+    rank_regex: str | None,
+    ranks: str | None,
+    device: int | None,
+    quiet: bool,
+) -> Looked:
+    """Read and, where that is possible, analyze. Raises TraceboundError for what cannot be read."""
+    from analyzer import pipeline
+
+    with Bars(quiet=quiet) as bars:
+        capture = pipeline.read(
+            traces,
+            rank_regex=opt.rank_pattern(rank_regex),
+            ranks=opt.rank_list(ranks),
+            device=device,
+            jobs=settings.jobs,
+            progress=bars,
+        )
+        try:
+            return Looked(capture, pipeline.analyze(capture, settings, progress=bars).diagnosis, None)
+        except TraceboundError as error:
+            # what such a capture holds, and why it cannot be analyzed, is exactly what one asks for
+            return Looked(capture, None, f"{error.why}; next: {error.hint}")
