@@ -104,7 +104,7 @@ def _view(diagnosis: Diagnosis, budget: Budget) -> BudgetView:
         intro=_intro(budget, len(peers)),
         path=_partition(budget.path_ns_total, CATEGORY_WORDS, per, "On the path"),
         exposed=exposed,
-        disagreement=_disagreement(budget),
+        disagreement=disagreement(budget),
         ranks=_rank_table(peers) if len(peers) > 1 else "",
     )
 
@@ -125,7 +125,8 @@ def _intro(budget: Budget, peers: int) -> str:
     return f"{text} {prose(budget.note)}" if budget.note else text
 
 
-def _disagreement(budget: Budget) -> str:
+def disagreement(budget: Budget) -> str:
+    """Why path and device differ, where they do; empty where nothing can be said."""
     exposed = budget.exposed_ns_total
     if exposed is None or not budget.step_ns_total:
         return ""

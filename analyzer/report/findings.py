@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from analyzer.diagnosis import Diagnosis, Hypothesis, Measured
+from analyzer.diagnosis import Diagnosis, Hypothesis, Kernel, Measured
 from analyzer.report.escape import cell, code, prose
 from analyzer.report.labels import VERDICT_ORDER
 from analyzer.report.numbers import count, ms, plain, share
 from analyzer.report.tables import table
 
 FINDINGS_SHOWN = 3
+SUSPECTS_SHOWN = 3
+PHASES_NAMED = 5
+CPU_EXPLANATIONS = ("launch-bound", "host-bound", "synchronization", "output-path")
+KERNEL_EXPLANATIONS = ("kernel-bound", "small-grids")
 ROWS_SHOWN = 48
 
 
@@ -35,9 +39,17 @@ def supported(diagnosis: Diagnosis) -> list[Hypothesis]:
     return sorted(rows, key=lambda row: -covered(row))
 
 
+def by_explanation(diagnosis: Diagnosis) -> list[list[Hypothesis]]:
+    """The supported hypotheses, those of one id together: the phase where it covers the most time first."""
+    groups: dict[str, list[Hypothesis]] = {}
+    for row in supported(diagnosis):
+        groups.setdefault(row.id, []).append(row)
+    return list(groups.values())
+
+
 def findings(diagnosis: Diagnosis) -> list[Finding]:
-    """The first few supported hypotheses."""
-    return [_finding(row) for row in supported(diagnosis)[:FINDINGS_SHOWN]]
+    """The first few supported explanations."""
+    return [_finding(diagnosis, rows) for rows in by_explanation(diagnosis)[:FINDINGS_SHOWN]]
 
 
 def no_finding(diagnosis: Diagnosis) -> str:
@@ -55,12 +67,12 @@ def no_finding(diagnosis: Diagnosis) -> str:
 
 
 def more_supported(diagnosis: Diagnosis) -> str:
-    """How many supported hypotheses stand only in the appendix."""
-    left = len(supported(diagnosis)) - FINDINGS_SHOWN
-    if left <= 0:
+    """Which supported explanations stand only in the appendix."""
+    left = by_explanation(diagnosis)[FINDINGS_SHOWN:]
+    if not left:
         return ""
-    verb = "is" if left == 1 else "are"
-    return f"{count(left, 'more explanation')} {verb} supported too: see all hypotheses below."
+    names = ", ".join(f"{code(rows[0].id)} ({share(rows[0].share.value)})" for rows in left if rows[0].share)
+    return f"Supported too, see all hypotheses below: {names}."
 
 
 def _where(row: Hypothesis) -> str:
@@ -101,28 +113,114 @@ def gain_text(row: Hypothesis) -> str:
     return f"at most {ms(row.gain_upper_bound_ns)} ms per step"
 
 
-def _finding(row: Hypothesis) -> Finding:
+def _finding(diagnosis: Diagnosis, rows: list[Hypothesis]) -> Finding:
+    """One explanation: its leading phase in full, the others by share."""
+    row = rows[0]
+    note = f" {sentence(row.verdict_note)}" if row.verdict_note else ""
     lines = [
-        ("Measured", measured_text(row.measured)),
-        ("Gain", f"{gain_text(row)} (an upper bound, not a prediction)"),
-        ("Change to try", prose(row.intervention)),
-        ("Next check", prose(row.discriminating_check)),
-        ("Disproof", prose(row.disproof)),
+        ("Measured", _measured_of_step(diagnosis, row)),
+        ("At most", _bound(row)),
+        ("Look first", look_first(diagnosis, row)),
+        ("One change", " ".join(filter(None, (sentence(row.intervention), sentence(row.undo))))),
+        ("Check", f"{sentence(row.discriminating_check)} Disproof: {prose(row.disproof)}"),
+        ("Evidence", _evidence(row)),
+        ("Also in", _other_phases(rows[1:])),
+        ("Overlaps", _overlaps(row)),
     ]
-    if row.gain_upper_bound_ns is None:
-        lines[1] = ("Gain", "no bound known")
-    if row.predicted_step_ns is not None:
-        low, high = row.predicted_step_ns
-        lines.insert(2, ("Predicted step", f"{ms(low)} to {ms(high)} ms (model)"))
-    if row.overlaps_with:
-        others = ", ".join(code(other) for other in row.overlaps_with)
-        lines.append(("Overlaps", f"its share must not be added to that of {others}"))
-    note = f" {prose(row.verdict_note)}" if row.verdict_note else ""
     return Finding(
         title=f"{code(row.id)}: {share_text(row)} of the step, {_where(row)}",
         claim=prose(row.claim) + note,
         lines=[(head, text) for head, text in lines if text],
     )
+
+
+def sentence(text: str) -> str:
+    """A text of the catalogue as a sentence of its own; empty stays empty."""
+    shown = prose(text).strip()
+    if not shown:
+        return ""
+    return shown[0].upper() + shown[1:] + ("" if shown.endswith((".", "!", "?")) else ".")
+
+
+def _measured_of_step(diagnosis: Diagnosis, row: Hypothesis) -> str:
+    """The number behind the verdict, beside the step that it is a part of."""
+    if row.measured is None:
+        return "-"
+    budget = next(
+        (b for b in diagnosis.budget if (b.phase, b.scope, b.rank) == (row.phase, row.scope, row.rank)), None
+    )
+    of = "" if budget is None else f" of {ms(budget.step_ns_total, max(budget.windows, 1))} ms"
+    value = _value(row.measured).removesuffix(" per step")
+    where = f"rank {row.measured.rank}, " if row.measured.rank is not None else ""
+    kind = f"{row.measured.kind}, {where}mean of {count(row.measured.windows, 'step')}"
+    return f"{value}{of} per step ({kind}): {prose(row.measured.name)}"
+
+
+def _bound(row: Hypothesis) -> str:
+    if row.gain_upper_bound_ns is None:
+        return "no bound known"
+    text = f"{ms(row.gain_upper_bound_ns)} ms per step less: a bound on what any change of it can give, no prediction"
+    if row.predicted_step_ns is not None:
+        low, high = row.predicted_step_ns
+        text += f". Predicted step: {ms(low)} to {ms(high)} ms (model)"
+    return text
+
+
+def look_first(diagnosis: Diagnosis, row: Hypothesis) -> str:
+    """What to look at first: the largest culprit on the CPU, or the kernels with the most time on the path."""
+    if row.id in CPU_EXPLANATIONS:
+        return _cpu_suspect(diagnosis, row)
+    if row.id in KERNEL_EXPLANATIONS:
+        return _kernel_suspects(diagnosis, row)
+    return ""
+
+
+def _cpu_suspect(diagnosis: Diagnosis, row: Hypothesis) -> str:
+    first = next((f for f in diagnosis.look_first if (f.rank, f.phase) == (row.rank, row.phase)), None)
+    if first is None:
+        return ""
+    return f"{code(first.name, 80)}, {ms(first.path_ns)} ms on the path in all: {prose(first.why)}"
+
+
+def _kernel_suspects(diagnosis: Diagnosis, row: Hypothesis) -> str:
+    """Kernels of that rank with the most time on the path; for small grids only those that are small."""
+    limit = diagnosis.constants.thresholds.get("small_grid_coverage", 0.0)
+    kernels = [
+        kernel
+        for kernel in diagnosis.kernels
+        if kernel.rank == row.rank and kernel.path_ns and kernel.kind in ("kernel", "graph")
+        and (row.id != "small-grids" or (kernel.coverage is not None and kernel.coverage < limit))
+        and not kernel.class_.startswith("collective")
+    ]  # fmt: skip
+    kernels.sort(key=lambda kernel: (-kernel.path_ns, kernel.name))
+    return ", ".join(_suspect(kernel) for kernel in kernels[:SUSPECTS_SHOWN])
+
+
+def _suspect(kernel: Kernel) -> str:
+    grid = "" if kernel.coverage is None else f", covers {share(kernel.coverage)}"
+    return f"{code(kernel.name, 56)} ({ms(kernel.path_ns)} ms on the path in all{grid})"
+
+
+def _evidence(row: Hypothesis) -> str:
+    """The longest segments behind it, as lines of the table and events of the input."""
+    shown = [
+        f"line {entry.line:,} (step {entry.window}, {ms(entry.end_ns - entry.start_ns)} ms, {code(entry.event, 44)})"
+        for entry in row.evidence
+    ]
+    return f"{code(f'diagnosis/{row.evidence[0].file}')} {'; '.join(shown)}" if shown else ""
+
+
+def _other_phases(rows: list[Hypothesis]) -> str:
+    shown = [f"{code(row.phase, 40)} {share(row.share.value)}" for row in rows[:PHASES_NAMED] if row.share]
+    left = len(rows) - PHASES_NAMED
+    return ", ".join(shown) + (f" and {count(left, 'more phase')}" if left > 0 else "")
+
+
+def _overlaps(row: Hypothesis) -> str:
+    if not row.overlaps_with:
+        return ""
+    others = ", ".join(code(other) for other in row.overlaps_with)
+    return f"its share must not be added to that of {others}"
 
 
 def _order(row: Hypothesis) -> tuple[int, float]:

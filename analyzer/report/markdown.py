@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
+from typing import TYPE_CHECKING
 
 import jinja2
 
 from analyzer.diagnosis import Diagnosis
-from analyzer.report import budgets, findings, work
+from analyzer.report import budgets, device_work, findings, host_work, launches, ledgers, overview, views
 from analyzer.report.cautions import cautions
 from analyzer.report.csv_tables import CONTENTS
 from analyzer.report.escape import MARKDOWN, prose
 from analyzer.report.numbers import count
 from analyzer.report.reading import reading
 
+if TYPE_CHECKING:
+    from analyzer.report.figures import FigureLink
+
 TEMPLATE = "DIAGNOSIS.md.jinja"
-CAUTIONS_SHOWN = 14
+CAUTIONS_SHOWN = 6
 
 
 @cache
@@ -31,18 +36,19 @@ def _environment() -> jinja2.Environment:
     )
 
 
-def render(diagnosis: Diagnosis) -> str:
-    """The report as Markdown: the same text for the same diagnosis."""
+def render(diagnosis: Diagnosis, figures: Sequence[FigureLink] = ()) -> str:
+    """The report as Markdown: the same text for the same diagnosis. ``figures``: those written beside it."""
     warnings = cautions(diagnosis, MARKDOWN)
-    if len(warnings) > CAUTIONS_SHOWN:
-        left = len(warnings) - CAUTIONS_SHOWN
-        warnings = [*warnings[:CAUTIONS_SHOWN], f"{count(left, 'more note')} in the JSON (notes, quality)."]
+    warnings, more = warnings[:CAUTIONS_SHOWN], warnings[CAUTIONS_SHOWN:]
+    if more:
+        warnings.append(f"{count(len(more), 'more note')} before the quality ledger below.")
     return (
         _environment()
         .get_template(TEMPLATE)
         .render(
             version=prose(diagnosis.tracebound_version),
             cautions=warnings,
+            more_cautions=more,
             ledger=_ledger(diagnosis),
             reading=reading(diagnosis, MARKDOWN),
             findings=findings.findings(diagnosis),
@@ -50,16 +56,25 @@ def render(diagnosis: Diagnosis) -> str:
             more_supported=findings.more_supported(diagnosis),
             budgets=budgets.budget_views(diagnosis),
             other_phases=budgets.other_phases(diagnosis),
-            focus=work.focus_text(diagnosis),
-            kernels=work.kernel_table(diagnosis),
-            host=work.host_table(diagnosis),
+            answer=overview.answer(diagnosis),
+            compact=overview.compact(diagnosis),
+            focus=views.focus_text(diagnosis),
+            kernels=device_work.kernel_table(diagnosis),
+            kernels_short=device_work.kernels_short(diagnosis),
+            device_tables=device_work.device_tables(diagnosis),
+            launch_tables=launches.launch_tables(diagnosis),
+            host=host_work.host_table(diagnosis),
+            host_short=host_work.host_short(diagnosis),
+            host_tables=host_work.host_tables(diagnosis),
+            look_first=host_work.look_first_text(diagnosis),
+            figures=[(prose(link.title), prose(link.alt_text), link.path) for link in figures],
             hypotheses=findings.hypothesis_table(diagnosis) if diagnosis.hypotheses else "",
             unmeasured_ids=findings.unmeasured_ids(diagnosis),
             hypothesis_notes=findings.hypothesis_notes(diagnosis),
-            quality=work.quality_table(diagnosis),
+            quality=ledgers.quality_table(diagnosis),
             undeclared=[prose(name) for name in diagnosis.undeclared],
-            unmeasured=work.unmeasured_table(diagnosis),
-            constants=work.constants_table(diagnosis),
+            unmeasured=ledgers.unmeasured_table(diagnosis),
+            constants=ledgers.constants_table(diagnosis),
             files=CONTENTS,
         )
     )

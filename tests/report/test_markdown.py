@@ -89,7 +89,9 @@ def slower(number: int) -> Budget:
 def columns(text: str, head: str) -> list[list[str]]:
     """The cells of the first table whose first column is ``head``."""
     lines = text.split("\n")
-    start = next(i for i, line in enumerate(lines) if line.startswith(f"| {head} "))
+    start = next(
+        i for i, line in enumerate(lines) if line.startswith("|") and line.split("|")[1].strip() == head
+    )
     rows = []
     for line in lines[start + 2 :]:
         if not line.startswith("|"):

@@ -1,0 +1,117 @@
+"""What the CPU did while the path ran through it."""
+
+from __future__ import annotations
+
+from analyzer.diagnosis import Diagnosis, HostCulprit
+from analyzer.report.escape import cell, code, prose
+from analyzer.report.numbers import ms
+from analyzer.report.tables import table
+from analyzer.report.views import View, focus_phase, focus_rank, rest
+
+TOP = 10
+FEW = 4
+ROLLED_UP = 6
+KINDS = {
+    "range": "named range",
+    "frame": "Python frame",
+    "op": "framework op",
+    "call": "CUDA call",
+    "thread": "thread",
+}
+NOTHING = "None: the path does not run through the CPU, or nothing was recorded there."
+
+
+def _culprits(diagnosis: Diagnosis) -> list[HostCulprit]:
+    rank = focus_rank(diagnosis)
+    return sorted((row for row in diagnosis.host_culprits if row.rank == rank), key=lambda row: -row.path_ns)
+
+
+def host_table(diagnosis: Diagnosis) -> str:
+    """What the CPU was doing, by innermost record."""
+    rows = _culprits(diagnosis)
+    if not rows:
+        return NOTHING
+    cells = [
+        [
+            row.category,
+            cell(row.phase, 30),
+            cell(row.thread, 48),
+            _doing(row),
+            ms(row.path_ns),
+            ms(row.path_ns, max(row.windows, 1)),
+            f"{row.windows_with:,} of {row.windows:,}",
+            f"{row.segments:,}",
+        ]
+        for row in rows[:TOP]
+    ]
+    header = [
+        "Category", "Phase", "Thread", "Call, op, range or frame", "On the path, ms", "Mean per step, ms", "In steps",
+        "Segments",
+    ]  # fmt: skip
+    return table(header, cells, left=(0, 1, 2, 3)) + rest(len(rows), TOP, "host_time.csv")
+
+
+def host_short(diagnosis: Diagnosis) -> str:
+    """The same in few rows and columns."""
+    rows = _culprits(diagnosis)
+    if not rows:
+        return NOTHING
+    cells = [
+        [_doing(row), row.category, cell(row.phase, 30), ms(row.path_ns, max(row.windows, 1)),
+         f"{row.windows_with:,} of {row.windows:,}"]
+        for row in rows[:FEW]
+    ]  # fmt: skip
+    header = ["Call, op, range or frame", "Category", "Phase", "Mean per step, ms", "In steps"]
+    return table(header, cells, left=(0, 1, 2)) + rest(len(rows), FEW, "host_time.csv")
+
+
+def _doing(row: HostCulprit) -> str:
+    """The innermost record, what encloses it, and the sampled frame where that is neither."""
+    text = cell(row.name, 60) if row.name else "nothing recorded"
+    outer = [part for part in row.stack if part != row.name][-1:]
+    if outer:
+        text += f" in {cell(outer[0], 44)}"
+    if row.frame and row.frame not in (row.name, *outer):
+        text += f" at {cell(row.frame, 60)}"
+    return text
+
+
+def look_first_text(diagnosis: Diagnosis) -> str:
+    """The one record of the leading phase to look at first."""
+    rank, phase = focus_rank(diagnosis), focus_phase(diagnosis)
+    first = next((row for row in diagnosis.look_first if (row.rank, row.phase) == (rank, phase)), None)
+    if first is None:
+        return ""
+    kind = KINDS.get(first.by, first.by)
+    return (
+        f"Look first at the {kind} {code(first.name)}: {ms(first.per_step_ns)} ms per step in phase"
+        f" {code(first.phase)}; {prose(first.why)}."
+    )
+
+
+def host_tables(diagnosis: Diagnosis) -> list[View]:
+    """The leading phase's path time on the CPU, rolled up by range, frame, op, call and thread."""
+    rank, phase = focus_rank(diagnosis), focus_phase(diagnosis)
+    views = []
+    for by, words in KINDS.items():
+        rows = [row for row in diagnosis.host_time if (row.rank, row.phase, row.by) == (rank, phase, by)]
+        if phase is None or not any(not row.name.startswith("(") for row in rows):
+            continue
+        cells = [
+            [
+                cell(row.name, 70),
+                ms(row.path_ns),
+                ms(row.path_ns, max(row.windows, 1)),
+                f"{row.windows_with:,} of {row.windows:,}",
+                f"{row.segments:,}",
+            ]
+            for row in rows[:ROLLED_UP]
+        ]
+        header = [words.capitalize(), "On the path, ms", "Mean per step, ms", "In steps", "Segments"]
+        views.append(
+            View(
+                f"By {words}, phase {code(phase)}, rank {rank}:",
+                table(header, cells) + rest(len(rows), ROLLED_UP, "host_rollups.csv"),
+            )
+        )
+    return views
