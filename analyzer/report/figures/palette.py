@@ -1,0 +1,122 @@
+"""Fills of everything that is drawn: colour tells the group, hatch tells the member.
+
+The seven group colours lie about 12 steps of CIE lightness (L*) apart, so that they stay different in
+greyscale, and at least 25 apart in CIELAB under normal sight and under full protanopia and deuteranopia (simulated with
+the matrices of Machado, Oliveira and Fernandes, 2009). Tests hold every legend to that.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from analyzer.categories import CATEGORY_NAMES, EXPOSURE_NAMES
+from analyzer.report.labels import PATH_GROUPS
+
+
+class Fill(NamedTuple):
+    """How an area is filled. ``hatch`` is matplotlib's pattern, empty for none."""
+
+    colour: str
+    hatch: str = ""
+
+    @property
+    def ink(self) -> str:
+        """Black or white, whichever reads better on the colour."""
+        return "#FFFFFF" if luminance(self.colour) < INK_LIMIT else "#000000"
+
+
+INK_LIMIT = 0.25
+"""Relative luminance below which white text is used on a fill."""
+
+GROUP_COLOURS = {
+    "kernels": "#113992",
+    "collectives": "#8A4871",
+    "copies": "#38A9DE",
+    "launches": "#CD5F48",
+    "device gaps": "#E6E4E5",
+    "CPU": "#DFC136",
+    "other": "#222224",
+}
+"""By the groups of the rank table."""
+
+HATCHES = ("", "//", "\\\\", "xx", "--", "||")
+"""Straight lines only: matplotlib writes dots and circles into an SVG as half a megabyte of outlines."""
+SMALLER = Fill("#FFFFFF", "++")
+"""The parts too small to be drawn by themselves."""
+
+PATH_FILLS: dict[str, Fill] = {
+    name: Fill(GROUP_COLOURS[group], HATCHES[at])
+    for group, members in PATH_GROUPS.items()
+    for at, name in enumerate(members)
+}
+
+EXPOSURE_FILLS: dict[str, Fill] = {
+    "kernel": PATH_FILLS["kernel"],
+    "graph.unresolved": PATH_FILLS["graph.unresolved"],
+    "prior_work": PATH_FILLS["prior_work"],
+    "collective": Fill(GROUP_COLOURS["collectives"]),
+    "copy": PATH_FILLS["copy"],
+    "idle.host": Fill(GROUP_COLOURS["CPU"]),
+    "idle.launch": Fill(GROUP_COLOURS["launches"]),
+    "idle.dependency": Fill(GROUP_COLOURS["device gaps"]),
+    "idle.unlinked": Fill(GROUP_COLOURS["other"]),
+    "idle.profiler": Fill(GROUP_COLOURS["other"], "//"),
+    "idle.after_last": Fill(GROUP_COLOURS["device gaps"], "xx"),
+}
+
+FAMILY_COLOURS = {
+    "gemm, moe": GROUP_COLOURS["kernels"],
+    "attention": "#0F9357",
+    "other kernels": "#C9C58F",
+    "collective": GROUP_COLOURS["collectives"],
+    "copy, set": GROUP_COLOURS["copies"],
+    "graph, prior work": GROUP_COLOURS["other"],
+}
+"""Device work by what it does, coarse enough for narrow bars."""
+
+_FAMILIES: dict[str, tuple[str, ...]] = {
+    "gemm, moe": ("gemm", "moe", "conv"),
+    "attention": ("attention",),
+    "other kernels": ("kernel", "norm", "elementwise", "reduction", "sampling"),
+    "collective": ("collective",),
+    "copy, set": ("copy", "set"),
+    "graph, prior work": ("graph", "prior_work"),
+}
+OTHER_CLASS = Fill(FAMILY_COLOURS["other kernels"], "++")
+"""A class without a fill of its own, such as one of the user's rules."""
+
+CLASS_FILLS: dict[str, Fill] = {
+    name: Fill(FAMILY_COLOURS[family], HATCHES[at])
+    for family, members in _FAMILIES.items()
+    for at, name in enumerate(members)
+}
+_FAMILY_OF = {name: family for family, members in _FAMILIES.items() for name in members}
+
+
+def family(class_: str) -> str:
+    """The family of a kernel class; classes that are not known are other kernels."""
+    return _FAMILY_OF.get(class_, "other kernels")
+
+
+def class_fill(class_: str) -> Fill:
+    """The fill of a kernel class."""
+    return CLASS_FILLS.get(class_, OTHER_CLASS)
+
+
+def linear_rgb(colour: str) -> tuple[float, float, float]:
+    """``#RRGGBB`` (sRGB) as linear light, 0..1 each (IEC 61966-2-1)."""
+    values = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    red, green, blue = (v / 12.92 if v <= 0.04045 else ((v + 0.055) / 1.055) ** 2.4 for v in values)
+    return red, green, blue
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance, 0..1."""
+    red, green, blue = linear_rgb(colour)
+    return 0.2126729 * red + 0.7151522 * green + 0.0721750 * blue
+
+
+def missing_fills() -> list[str]:
+    """Categories and labels without a fill: none, as long as the lists agree."""
+    wanted = [*CATEGORY_NAMES.values(), *EXPOSURE_NAMES.values()]
+    return [name for name in wanted if name not in PATH_FILLS and name not in EXPOSURE_FILLS]
