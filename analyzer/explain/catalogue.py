@@ -17,6 +17,14 @@ UNKNOWN = frozenset({Category.UNATTRIBUTED})
 INSIDE_GRAPH = UNKNOWN | {Category.GRAPH_UNRESOLVED}
 """Gaps and copies inside a replay that was recorded as one row are part of that row."""
 
+COLLECTIVES = INSIDE_GRAPH | {
+    Category.COLLECTIVE_TRANSFER,
+    Category.COLLECTIVE_WAIT,
+    Category.COLLECTIVE_UNSPLIT,
+    Category.PRIOR_WORK,
+}
+"""All path time in which a collective could run, seen or unseen."""
+
 UNDO = (
     "undo it if latency, output quality, memory capacity or useful throughput gets worse, "
     "even though this share improved"
@@ -115,7 +123,8 @@ MEASURABLE: tuple[Entry, ...] = (
         categories=frozenset({Category.COPY}),
         could_belong=INSIDE_GRAPH | {Category.PRIOR_WORK},
         needs=("device", "copy"),
-        intervention="pinned memory, fewer or smaller transfers, overlap with kernels",
+        intervention="between host and device: pinned memory, fewer or smaller transfers, overlap with kernels; "
+        "on the device: write in place or in the layout that the next kernel reads",
         disproof="with the copies overlapped or removed the step takes as long as before",
         discriminating_check="pinned against pageable, size, direction",
         how_to_measure="record device activity: nsys `--trace=cuda`",
@@ -180,12 +189,19 @@ MEASURABLE: tuple[Entry, ...] = (
 
 @dataclass(frozen=True)
 class Open:
-    """A hypothesis that this capture, or this version, cannot answer."""
+    """A hypothesis that one capture of one rank cannot support.
+
+    ``ceiling``: path categories that hold all that could belong to it. Where they hold next to nothing the
+    hypothesis is contradicted all the same. Empty: nothing on the path bounds it.
+    """
 
     id: str
     claim: str
     discriminating_check: str
     how_to_measure: str
+    ceiling: frozenset[Category] = frozenset()
+    ceiling_words: str = ""
+    overlaps_with: tuple[str, ...] = ()
 
 
 UNMEASURED: tuple[Open, ...] = (
@@ -194,24 +210,36 @@ UNMEASURED: tuple[Open, ...] = (
         "Kernels on the path run at the memory bandwidth.",
         "HBM counters beside the byte ledger",
         "a byte ledger of the model, or DRAM counters: nsys `--gpu-metrics-devices`",
+        INSIDE_GRAPH | {Category.KERNEL, Category.PRIOR_WORK},
+        "kernels",
+        ("kernel-bound",),
     ),
     Open(
         "compute-bound",
         "Kernels on the path run at the arithmetic peak.",
         "counters",
         "tensor-pipe counters: nsys `--gpu-metrics-devices`, or Nsight Compute on the named kernels",
+        INSIDE_GRAPH | {Category.KERNEL, Category.PRIOR_WORK},
+        "kernels",
+        ("kernel-bound",),
     ),
     Open(
         "collective-transfer",
         "Moving data between ranks takes part of the step.",
         "message-size sweep, alpha-beta fit, contention",
         "splitting transfer from waiting needs all ranks aligned on one clock, which this version does not do",
+        COLLECTIVES,
+        "collectives",
+        ("collective-late-rank",),
     ),
     Open(
         "collective-late-rank",
         "Ranks wait in collectives for a late rank.",
         "aligned timelines and the late rank's own cause",
         "needs all ranks aligned on one clock, which this version does not do",
+        COLLECTIVES,
+        "collectives",
+        ("collective-transfer",),
     ),
     Open(
         "kv-context",

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import msgspec
 import numpy as np
 
 from analyzer.diagnosis import NO_EVENT, Evidence, Hypothesis, Measured, Share, Verdict
@@ -13,7 +14,7 @@ from analyzer.explain.catalogue import MEASURABLE, UNMEASURED, Entry, Open
 from analyzer.explain.facts import recorded
 from analyzer.explain.grids import coverage
 from analyzer.explain.segments import event_columns
-from analyzer.explain.shares import Paths, WindowShares, amounts, share_of, window_shares
+from analyzer.explain.shares import Paths, WindowShares, amounts, ceiling_shares, share_of, window_shares
 from analyzer.model import IntArray
 from analyzer.reconstruct.critical_path import Path, join_paths
 from analyzer.reconstruct.rank import RankAccount
@@ -33,6 +34,7 @@ class RankEvidence:
     windows: int
     shares: Mapping[str, WindowShares]
     evidence: Mapping[str, list[Evidence]]
+    ceilings: Mapping[str, WindowShares]  # of hypotheses that the path can only bound
 
 
 def gather(
@@ -55,6 +57,7 @@ def gather(
         certain = amounts(entry, measured, certain=True)
         shares[entry.id] = window_shares(entry, measured, mine, certain)
         evidence[entry.id] = _evidence(account, rank, whole, owner, line, mine)
+    ceilings = {entry.id: ceiling_shares(entry.ceiling, measured) for entry in UNMEASURED if entry.ceiling}
     return RankEvidence(
         rank=rank,
         device_events=len(account.work),
@@ -62,6 +65,7 @@ def gather(
         windows=len(indices),
         shares=shares,
         evidence=evidence,
+        ceilings=ceilings,
     )
 
 
@@ -73,7 +77,7 @@ def verdicts(
     ``distorted``: why absolute verdicts are weakened, or "".
     """
     result = [_measurable(entry, phase, ranks, thresholds, distorted) for entry in MEASURABLE]
-    return result + [_open(entry, phase) for entry in UNMEASURED]
+    return result + [_bounded(entry, phase, ranks, thresholds) for entry in UNMEASURED]
 
 
 def _measurable(
@@ -82,9 +86,8 @@ def _measurable(
     usable = [part for part in ranks if _answers(entry, part)]
     if not usable:
         return _unmeasured(entry, phase, ranks)
-    best = max(usable, key=lambda part: (share_of(part.shares[entry.id])[0], -part.rank))
+    best, (value, low, high) = _speaker([(part, part.shares[entry.id]) for part in usable], thresholds)
     shares = best.shares[entry.id]
-    value, low, high = share_of(shares)
     verdict = _decide(low, high, thresholds)
     note = entry.beyond
     if verdict == "contradicted" and entry.beyond:
@@ -118,6 +121,53 @@ def _measurable(
         undo=entry.undo,
         discriminating_check=entry.discriminating_check,
         evidence=best.evidence[entry.id],
+    )
+
+
+def _speaker(
+    parts: Sequence[tuple[RankEvidence, WindowShares]], thresholds: Mapping[str, float]
+) -> tuple[RankEvidence, tuple[float, float, float]]:
+    """The rank that speaks for all, with its share and interval: the one with the strongest case.
+
+    A rank whose interval is open comes before one that contradicts, however small its share is.
+    """
+    strength = {"supported": 2, "inconclusive": 1, "contradicted": 0}
+    shares = [(part, share_of(of_rank)) for part, of_rank in parts]
+    return max(
+        shares, key=lambda pair: (strength[_decide(pair[1][1], pair[1][2], thresholds)], pair[1][0], -pair[0].rank)
+    )
+
+
+def _bounded(
+    entry: Open, phase: str, ranks: Sequence[RankEvidence], thresholds: Mapping[str, float]
+) -> Hypothesis:
+    """Unmeasured, unless all that could belong to it holds next to nothing of the path."""
+    usable = [(part, part.ceilings[entry.id]) for part in ranks if part.windows and entry.id in part.ceilings]
+    usable = [(part, shares) for part, shares in usable if part.device_events]
+    if not usable:
+        return _open(entry, phase)
+    best, (_, _, high) = _speaker(usable, thresholds)
+    most_ns = math.ceil(best.ceilings[entry.id].high.sum() / best.windows)
+    if high > thresholds["contradicted_share"]:
+        words = (
+            f"{entry.ceiling_words} hold at most {100 * high:.1f} % of the step on rank {best.rank}'s path"
+        )
+        return _open(replace(entry, how_to_measure=f"{words}; {entry.how_to_measure}"), phase)
+    return msgspec.structs.replace(
+        _open(entry, phase),
+        rank=best.rank,
+        verdict="contradicted",
+        verdict_note=f"all path time of {entry.ceiling_words} and of what is unknown is at most this",
+        share=Share(value=high, interval=(0.0, high)),
+        measured=Measured(
+            name=f"path time of {entry.ceiling_words} and of what is unknown, of which this could be a part",
+            value=float(most_ns),
+            unit="ns per step",
+            kind="bound",
+            rank=best.rank,
+            windows=best.windows,
+        ),
+        gain_upper_bound_ns=most_ns,
     )
 
 
@@ -202,7 +252,7 @@ def _open(entry: Open, phase: str) -> Hypothesis:
         verdict="unmeasured",
         verdict_note=entry.how_to_measure,
         share=None,
-        overlaps_with=[],
+        overlaps_with=list(entry.overlaps_with),
         measured=None,
         gain_upper_bound_ns=None,
         intervention="",

@@ -120,6 +120,15 @@ def window_shares(entry: Entry, paths: Paths, mine: IntArray, certain: IntArray)
     return WindowShares(*(_per_window(column, edges) for column in (mine, certain, possible, length)))
 
 
+def ceiling_shares(categories: frozenset[Category], paths: Paths) -> WindowShares:
+    """Of a quantity that is nowhere told apart: nothing for certain, at most all of ``categories``."""
+    length = paths.lengths()
+    nothing = np.zeros(len(length), np.int64)
+    possible = np.where(_table(categories)[paths.whole.category], length, 0)
+    edges = np.cumsum([0, *map(len, paths.each)])
+    return WindowShares(*(_per_window(column, edges) for column in (possible, nothing, possible, length)))
+
+
 def _per_window(column: IntArray, edges: IntArray) -> FloatArray:
     until = np.concatenate((_ZERO, np.cumsum(column)))[edges]
     return np.diff(until).astype(np.float64)

@@ -61,6 +61,8 @@ def test_each_quantity_is_the_sum_of_its_categories_on_the_path() -> None:
         "copies": 50,
         "kernel-bound": 100 + 100,
         "profiler-distortion": 0,
+        "collective-transfer": 0,
+        "collective-late-rank": 0,
     }
     assert interval(found["kernel-bound"]) == (200 / 481, 200 / 481, 200 / 481)
     assert decisions(one_of_each()) == {
@@ -72,6 +74,8 @@ def test_each_quantity_is_the_sum_of_its_categories_on_the_path() -> None:
         "copies": "supported",  # 10.4 %
         "kernel-bound": "supported",
         "profiler-distortion": "contradicted",
+        "collective-transfer": "contradicted",  # no collective, and no time in which one could hide
+        "collective-late-rank": "contradicted",
     }
 
 
@@ -262,7 +266,8 @@ def test_a_mere_hint_of_the_profiler_distorts_nothing() -> None:
 def test_only_supported_verdicts_carry_the_note() -> None:
     built = one_of_each()
     built.partial = True
-    assert {name: bool(entry.verdict_note) for name, entry in verdicts(built).items() if entry.measured} == {
+    notes = {name: entry.verdict_note for name, entry in verdicts(built).items() if entry.measured}
+    assert {name: "under distortion" in note for name, note in notes.items()} == {
         "launch-bound": False,
         "host-bound": True,
         "device-turnaround": False,
@@ -271,6 +276,8 @@ def test_only_supported_verdicts_carry_the_note() -> None:
         "copies": True,
         "kernel-bound": True,
         "profiler-distortion": False,
+        "collective-transfer": False,
+        "collective-late-rank": False,
     }
 
 
@@ -338,9 +345,41 @@ def test_what_overlaps_by_definition_says_so() -> None:
 def test_hypotheses_that_one_rank_cannot_answer_are_listed() -> None:
     found = verdicts(one_of_each())
     assert {name for name, entry in found.items() if entry.verdict == "unmeasured"} == {
-        "small-grids", "bandwidth-bound", "compute-bound", "collective-transfer", "collective-late-rank",
-        "output-path", "kv-context",
+        "small-grids", "bandwidth-bound", "compute-bound", "output-path", "kv-context",
     }  # fmt: skip
+
+
+def with_collective(length: int) -> Schedule:
+    """A kernel of 100 us, and behind it a collective."""
+    return (
+        schedule()
+        .launch(0, 4, runs=(10, 110), name="a")
+        .launch(4, 8, runs=(110, 110 + length), name="ncclDevKernel_AllReduce_Sum_bf16_RING_LL(int)")
+    )
+
+
+def test_one_rank_cannot_split_a_collective_but_says_what_it_holds_at_most() -> None:
+    entry = verdicts(with_collective(110))["collective-late-rank"]
+    assert (entry.verdict, entry.share, entry.measured) == ("unmeasured", None, None)
+    assert "collectives hold at most 50.0 % of the step on rank 0's path" in entry.verdict_note
+
+
+def test_collectives_that_hold_next_to_nothing_are_contradicted_by_that_bound() -> None:
+    entry = verdicts(with_collective(1))["collective-transfer"]
+    assert entry.verdict == "contradicted"
+    assert entry.measured is not None
+    assert (entry.measured.kind, entry.measured.value) == ("bound", 1000)
+    assert interval(entry) == (0, 1 / 111, 1 / 111)
+
+
+def test_of_several_ranks_one_with_an_open_interval_comes_before_one_that_contradicts() -> None:
+    """Rank 0 spends 1.9 % in copies for certain; on rank 1 nearly all of the path is unknown."""
+    sure = schedule().copy(0, 2, runs=(10, 12)).launch(4, 8, runs=(13, 110), name="a")
+    unknown = schedule().launch(0, 4, runs=(10, 12), name="a").kernel(100, 110, "unlinked")
+    unknown.copy(12, 13, runs=(111, 112))
+    capture = Capture((sure.build(), unknown.build()), (0, 1))
+    entry = next(row for row in analyze(capture).diagnosis.hypotheses if row.id == "copies")
+    assert (entry.rank, entry.verdict) == (1, "inconclusive")
 
 
 @pytest.mark.parametrize(("row", "length", "low"), [(True, 10, 0.5), (False, 10, 0.0), (False, 40, 0.5)])
