@@ -9,7 +9,7 @@ import numpy as np
 from analyzer.arrays import distinct, unique_inverse
 from analyzer.categories import CATEGORY_NAMES, Category
 from analyzer.diagnosis import HostTime
-from analyzer.explain.enclosing import last_open
+from analyzer.explain.enclosing import row_at
 from analyzer.explain.phase_windows import PhaseWindows, sums
 from analyzer.explain.python_frames import INSTALLED, OWN, frame_origins
 from analyzer.explain.segments import merge_suffixes, place_of_thread
@@ -88,8 +88,9 @@ def _records(account: RankAccount, segments: _Segments, kind: HostKind) -> IntAr
         pools = _by_origin(account, rows) if kind == HostKind.FRAME else [rows]
         for pool in pools:
             left = mine[found[mine] < 0]
-            at = last_open(host.start_ns[pool], host.end_ns[pool], segments.start_ns[left])
-            found[left[at >= 0]] = pool[at[at >= 0]]
+            if not len(left):
+                break
+            found[left] = row_at(host, pool, segments.start_ns[left])
     if kind == HostKind.CALL and len(host):
         # The walk names the call that was held or still running, even where its record starts later.
         known = (segments.row >= 0) & (host.kind[np.maximum(segments.row, 0)] == kind)
@@ -103,7 +104,8 @@ def _by_origin(account: RankAccount, rows: IntArray) -> list[IntArray]:
     codes, inverse = unique_inverse(process.host.name[rows])
     origin = frame_origins([process.names[code] if code >= 0 else "" for code in codes.tolist()])
     of_row = origin[inverse] if len(rows) else np.empty(0, np.int8)
-    return [rows[of_row == OWN], rows[of_row <= INSTALLED], rows]
+    pools = [rows[of_row == OWN], rows[of_row <= INSTALLED], rows]
+    return [pool for at, pool in enumerate(pools) if not at or len(pool) > len(pools[at - 1])]
 
 
 def _roll_up(
@@ -140,9 +142,7 @@ def _rows(
     time = sums(inverse, length, count)
     by_category = sums(inverse * width + segments.category[mine], length, count * width).reshape(count, width)
     number = np.bincount(inverse, minlength=count)
-    windows = int(segments.window[mine].max()) + 1
-    pairs = distinct(inverse * windows + segments.window[mine])
-    windows_with = np.bincount(pairs // windows, minlength=count)
+    windows_with = _windows_with(inverse, segments.window[mine], count)
     rows = [
         HostTime(
             rank=rank,
@@ -158,3 +158,11 @@ def _rows(
         for at in range(count)
     ]
     return sorted(rows, key=lambda row: (-row.path_ns, row.name))
+
+
+def _windows_with(codes: IntArray, window: IntArray, count: int) -> IntArray:
+    """(count,) distinct windows of each code."""
+    windows = unique_inverse(window)[1]
+    width = int(windows.max()) + 1
+    pairs, _ = unique_inverse(codes * width + windows)  # linear in time where there are few pairs
+    return np.bincount(pairs // width, minlength=count)

@@ -6,12 +6,12 @@ import numpy as np
 
 from analyzer.arrays import distinct, group
 from analyzer.diagnosis import RangeTime
+from analyzer.explain.enclosing import row_at
 from analyzer.explain.order_statistics import quantiles
 from analyzer.explain.phase_windows import sums
 from analyzer.explain.segments import merge_suffixes, place_of_thread
 from analyzer.explain.submissions import Submissions
 from analyzer.model import HostKind, IntArray
-from analyzer.reconstruct.nesting import innermost
 from analyzer.reconstruct.rank import RankAccount
 from analyzer.reconstruct.step_markers import clean_name
 
@@ -69,11 +69,6 @@ def _range_of_calls(account: RankAccount, wanted: IntArray) -> IntArray:
     for thread in np.unique(calls.thread[wanted]).tolist():
         rows = account.account.rows_of(thread)
         rows = rows[host.kind[rows] == HostKind.RANGE]
-        bounds, inner, _ = innermost(host.start_ns[rows], host.end_ns[rows])
-        if not len(bounds):
-            continue
         mine = wanted[calls.thread[wanted] == thread]
-        at = np.searchsorted(bounds, calls.start_ns[mine], side="right") - 1
-        found = np.where(at >= 0, inner[np.maximum(at, 0)], -1)
-        owner[mine] = np.where(found >= 0, rows[np.maximum(found, 0)], -1)
+        owner[mine] = row_at(host, rows, calls.start_ns[mine])
     return owner
