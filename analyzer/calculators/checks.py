@@ -74,5 +74,7 @@ def together(names: Sequence[str], values: Sequence[object]) -> bool:
 def _shown(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.15g}"
+    if isinstance(value, int) and value.bit_length() > 128:
+        return f"a whole number of {value.bit_length()} bits"
     text = repr(value) if isinstance(value, (int, str)) else type(value).__name__
     return text if len(text) <= 40 else f"{text[:37]}..."

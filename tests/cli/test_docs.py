@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer.main
@@ -18,11 +19,25 @@ ROOT = Path(__file__).resolve().parents[2]
 CLI = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
 GUIDE = (ROOT / "docs" / "reading-a-diagnosis.md").read_text(encoding="utf-8")
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+
+
+def _with_subcommands(group: Any, before: str = "") -> dict[str, Any]:
+    """Every command by its full name: ``calc`` and ``calc floor``."""
+    found = {}
+    for name, command in group.commands.items():
+        found[before + name] = command
+        if hasattr(command, "commands"):
+            found |= _with_subcommands(command, f"{before}{name} ")
+    return found
+
+
+COMMANDS = _with_subcommands(typer.main.get_command(app))
 
 
 def section(command: str) -> str:
-    return CLI.split(f"\n## `tracebound {command}`\n")[1].split("\n## ")[0]
+    level = "###" if " " in command else "##"
+    text = CLI.split(f"\n{level} `tracebound {command}`\n")[1]
+    return re.split(r"\n## |\n### `tracebound ", text)[0]
 
 
 @pytest.mark.parametrize("command", sorted(COMMANDS))
@@ -43,12 +58,12 @@ def test_each_documented_option_exists(command: str) -> None:
 
 
 def test_each_documented_command_exists() -> None:
-    assert set(re.findall(r"^## `tracebound (\w+)`", CLI, re.MULTILINE)) == set(COMMANDS)
+    assert set(re.findall(r"^##+ `tracebound ([\w -]+)`", CLI, re.MULTILINE)) == set(COMMANDS)
 
 
 @pytest.mark.parametrize("command", sorted(COMMANDS))
 def test_each_help_has_an_example_that_the_docs_repeat(command: str) -> None:
-    shown = " ".join(run(command, "--help").output.split())
+    shown = " ".join(run(*command.split(), "--help").output.split())
     example = shown.split("Example: ")[1]
     assert example in CLI
 

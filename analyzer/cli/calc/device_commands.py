@@ -36,7 +36,7 @@ def register(app: typer.Typer) -> None:
         ),
     ]
     for name, command, example in commands:
-        app.command(name, epilog=f"Example: tracebound calc {example}", no_args_is_help=True)(command)
+        app.command(name, epilog=f"\b\nExample: tracebound calc {example}", no_args_is_help=True)(command)
 
 
 def floor(

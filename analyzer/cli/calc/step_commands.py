@@ -36,7 +36,7 @@ def register(app: typer.Typer) -> None:
         ("batching", batching, "batching --batch 8 --step 20ms --experts 256 --experts-per-token 8"),
     ]
     for name, command, example in commands:
-        app.command(name, epilog=f"Example: tracebound calc {example}", no_args_is_help=True)(command)
+        app.command(name, epilog=f"\b\nExample: tracebound calc {example}", no_args_is_help=True)(command)
 
 
 def amdahl(
