@@ -17,7 +17,9 @@ _RETURN_TYPE = re.compile(
     r"(?:void|bool|char|short|int|long|float|double|auto) +"
 )
 _DEPENDENT_TYPE = re.compile(r"^(?:typename +)?std::(?:\w+::)*(?:enable_if|conditional)\w*<")
-_CAST = re.compile(r"\((?:(?:unsigned|signed) )?(?:bool|char|short|int|long|long long|[\w:]+)\)(?=-?\d)")
+_CAST = re.compile(
+    r"\((?:(?:unsigned|signed) )?(?:bool|char|short|int|long|long long|unsigned|signed)\)(?=-?\d)"
+)
 _LAMBDA = re.compile(r"\[lambda[^\[\]]*\(instance \d+\)\]|\{lambda[^{}]*#\d+\}|'lambda\d*'")
 _CLONE = re.compile(r"(?: \[clone [^\]]*\]|\.kd)+$")
 _LENGTH = re.compile(r"(\d+)(?=[A-Za-z_])")
@@ -73,26 +75,34 @@ def _function(text: str) -> str:
 
 def _plain(name: str) -> str:
     """A demangled name without return type, anonymous namespaces and clone suffixes."""
-    text = _RETURN_TYPE.sub("", _ANONYMOUS.sub("", _CLONE.sub("", name)))
+    text = _CLONE.sub("", name) if name.endswith(("]", ".kd")) else name
+    if "anonymous" in text or "<unnamed>" in text or "_GLOBAL_" in text:
+        text = _ANONYMOUS.sub("", text)
+    text = _RETURN_TYPE.sub("", text, count=1)
     return _function(text) if _DEPENDENT_TYPE.match(text) else text
 
 
 @cache
+def _forms(name: str) -> tuple[str, str]:
+    """Base name and full name."""
+    if name.startswith("_Z"):
+        base, full = _mangled(name)
+        return base[:LONGEST_BASE], full[:LONGEST_FULL]
+    plain = _plain(name[:LONGEST_FULL])
+    base = re.split(r"[<(]", plain, maxsplit=1)[0].strip()[:LONGEST_BASE] or name[:LONGEST_BASE]
+    full = _CAST.sub("", plain)
+    return base, _LAMBDA.sub("lambda", full) if "lambda" in full else full
+
+
 def base_name(name: str) -> str:
     """Namespace and function of a kernel name, without return type, template and argument text."""
-    if name.startswith("_Z"):
-        return _mangled(name)[0][:LONGEST_BASE]
-    plain = _plain(name[:LONGEST_FULL])
-    return re.split(r"[<(]", plain, maxsplit=1)[0].strip()[:LONGEST_BASE] or name[:LONGEST_BASE]
+    return _forms(name)[0]
 
 
-@cache
 def full_name(name: str) -> str:
     """The whole name in one spelling, at most 4096 characters.
 
     Without return type and anonymous namespaces, casts of template arguments (``(int)4`` -> ``4``) and the
     two ways to write a lambda (-> ``lambda``). Of a mangled name the identifiers, in order.
     """
-    if name.startswith("_Z"):
-        return _mangled(name)[1][:LONGEST_FULL]
-    return _LAMBDA.sub("lambda", _CAST.sub("", _plain(name[:LONGEST_FULL])))
+    return _forms(name)[1]

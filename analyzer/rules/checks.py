@@ -6,6 +6,7 @@ import math
 import re
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from analyzer.errors import UsageError
@@ -141,26 +142,48 @@ def _check_pattern(pattern: str, path: str, place: str) -> None:
         )
 
 
-_UNBOUNDED = re.compile(r"[*+]|\{\d*,\}")
-_TOKEN = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|[*+]|\{\d*,\}|[()]|.", re.DOTALL)
+_TOKEN = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?[^:)]*[:)]?|[*+]|\{\d*,\}|.", re.DOTALL)
+_SEPARATOR = re.compile(r"\\[^\w]|[^\w\s\\.^$*+?{}\[\]|()]")  # a character that no \w matches
+_ANYTHING = re.compile(r"\.|\\[SDW]|\[\^.*\]", re.DOTALL)
+
+
+@dataclass
+class _Group:
+    """What an open group holds so far."""
+
+    repeats: bool = False
+    separated: bool = False  # every round passes a character that is no part of a word
+    open_ended: bool = False  # "." and the like, or alternatives: the separator does not help
 
 
 def repeats_a_repetition(pattern: str) -> bool:
-    """Whether a group with an unbounded repetition inside is itself repeated without bound."""
-    repeated = [False]  # per open group: it holds an unbounded repetition
-    closed = False  # the last token closed a group that does
+    r"""Whether a group with an unbounded repetition inside is itself repeated without bound.
+
+    Not where each round must pass a separator that the inner repetition cannot match: ``(?:\w+::)*``.
+    """
+    groups = [_Group()]
+    closed: _Group | None = None  # the group that the last token closed
     for token in _TOKEN.findall(pattern):
-        unbounded = _UNBOUNDED.fullmatch(token) is not None
-        if unbounded and closed:
+        unbounded = token in "*+" or (token[0] == "{" and len(token) > 1)
+        ambiguous = closed is not None and closed.repeats and (closed.open_ended or not closed.separated)
+        if unbounded and ambiguous:
             return True
-        closed = False
-        if token == "(":
-            repeated.append(False)
-        elif token == ")" and len(repeated) > 1:
-            closed = repeated.pop()
-            repeated[-1] |= closed
+        group = groups[-1]
+        before, closed = closed, None
+        if token.startswith("(") and not token.endswith(")"):
+            groups.append(_Group())
+        elif token == ")" and len(groups) > 1:
+            closed = groups.pop()
+            groups[-1].repeats |= closed.repeats
+            groups[-1].open_ended |= closed.open_ended
         elif unbounded:
-            repeated[-1] = True
+            group.repeats = True
+            # a repeated separator may be absent
+            group.separated &= before is not None
+        elif token == "|" or _ANYTHING.fullmatch(token):
+            group.open_ended = True
+        elif _SEPARATOR.fullmatch(token):
+            group.separated = True
     return False
 
 

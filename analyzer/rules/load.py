@@ -14,10 +14,10 @@ from analyzer.rules import checks
 from analyzer.rules.ruleset import (
     CollectiveRule,
     KernelRule,
-    Match,
     OperationRule,
     Rules,
 )
+from analyzer.rules.search import Match
 
 BUILTIN = "builtin.toml"
 LONGEST_FILE_BYTES = 1_000_000

@@ -6,48 +6,19 @@ read off an NCCL name (all protocols launch the same entry kernel).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 from analyzer.kernel_names import base_name, full_name
-
-On = Literal["base", "full"]
+from analyzer.rules.search import FirstMatch, Match
 
 OTHER = "other"
 """The class of a kernel that no rule knows."""
 
 COLLECTIVE, EXPERT_PARALLEL = "collective", "collective.ep"
 """The classes of kernels that communicate with other ranks; only ``[[collective]]`` rules give them."""
-
-_BY_NUMBER = re.compile(r"\\[1-9]|\(\?P=|\(\?\(|^\(\?[a-zA-Z]+\)")
-
-
-@dataclass(frozen=True)
-class Match:
-    """When a rule holds: one of ``patterns`` is found in the base name or in the full name.
-
-    Patterns are searched anywhere in the name, without regard to case.
-    """
-
-    patterns: tuple[str, ...]
-    on: On = "base"
-
-    @cached_property
-    def _compiled(self) -> tuple[re.Pattern[str], ...]:
-        joinable = not any(_BY_NUMBER.search(pattern) for pattern in self.patterns)
-        texts = ("|".join(f"(?:{p})" for p in self.patterns),) if joinable else self.patterns
-        return tuple(re.compile(text, re.IGNORECASE) for text in texts)
-
-    def __call__(self, base: str, full: str) -> bool:
-        """Whether a kernel with this base name and full name is meant."""
-        text = base if self.on == "base" else full
-        return any(pattern.search(text) is not None for pattern in self._compiled)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.patterns, self.on)
 
 
 @dataclass(frozen=True)
@@ -95,6 +66,14 @@ class Rules:
     sources: tuple[str, ...] = ()  # the user's files, as given; the first one's rules win
 
     @cached_property
+    def _first_kernel(self) -> FirstMatch:
+        return FirstMatch([rule.match for rule in self.kernels])
+
+    @cached_property
+    def _first_collective(self) -> FirstMatch:
+        return FirstMatch([rule.match for rule in self.collectives])
+
+    @cached_property
     def _classes(self) -> dict[str, str]:
         return {}
 
@@ -107,9 +86,9 @@ class Rules:
 
     def _collective_rule(self, name: str) -> CollectiveRule | None:
         if name not in self._communication:
-            base, full = base_name(name), full_name(name)
-            found = next((rule for rule in self.collectives if rule.match(base, full)), None)
-            self._communication[name] = None if found is None or found.local else found
+            at = self._first_collective(base_name(name), full_name(name))
+            rule = None if at is None else self.collectives[at]
+            self._communication[name] = None if rule is None or rule.local else rule
         return self._communication[name]
 
     def is_collective(self, name: str) -> bool:
@@ -158,5 +137,5 @@ class Rules:
         communication = self._collective_rule(name)
         if communication is not None:
             return communication.class_
-        base, full = base_name(name), full_name(name)
-        return next((rule.class_ for rule in self.kernels if rule.match(base, full)), OTHER)
+        at = self._first_kernel(base_name(name), full_name(name))
+        return OTHER if at is None else self.kernels[at].class_
