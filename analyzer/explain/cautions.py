@@ -45,7 +45,7 @@ def notes(capture: Capture, reports: list[RankReport]) -> list[str]:
         ]
     if capture.missing_ranks:
         missing = ", ".join(str(rank) for rank in capture.missing_ranks)
-        sentences.append(f"No file of rank {missing} was given: nothing is said about what these ranks did.")
+        sentences.append(f"No file of rank {missing} was given: nothing here says what happened there.")
     silent = [str(r.rank.rank) for r in reports if not r.rank.device_events]
     if silent:
         sentences.append(

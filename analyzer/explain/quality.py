@@ -149,8 +149,7 @@ def unmeasured(capture: Capture, ranks: list[Rank]) -> list[Unmeasured]:
             )
         )
     collectives = Unmeasured(
-        what="coverage and occupancy of kernels; clock offsets between ranks, transfer and waiting inside "
-        "collectives; predicted step times",
+        what="clock offsets between ranks, transfer and waiting inside collectives; predicted step times",
         how_to_measure="not computed by this version",
     )
     return [*result, collectives]

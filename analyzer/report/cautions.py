@@ -18,6 +18,7 @@ NAMES_SHOWN = 8
 ALIKE_SHOWN = 3
 UNLINKED_WORTH_SAYING = 0.01
 SURE = ("exact", "high")
+_LOSS = re.compile(r"drop|lost|incomplete|overflow|not all|missing", re.IGNORECASE)
 
 
 def cautions(diagnosis: Diagnosis, style: Style) -> list[str]:
@@ -92,7 +93,8 @@ def _unlinked(diagnosis: Diagnosis) -> Iterator[str]:
     unlinked = sum(rank.unlinked_events for rank in diagnosis.ranks)
     prior = sum(rank.prior_events for rank in diagnosis.ranks)
     if events and unlinked >= UNLINKED_WORTH_SAYING * events:
-        why = f", {prior:,} of them because they were submitted before the capture" if prior else ""
+        all_of = "all" if prior == unlinked else f"{prior:,}"
+        why = f", {all_of} of them because they were submitted before the capture" if prior else ""
         yield (
             f"{unlinked:,} of {count(events, 'device event')} ({percent(unlinked, events)}) have no launch"
             f" record{why}: why they started when they did is partly unknown."
@@ -108,7 +110,9 @@ def _assumed(diagnosis: Diagnosis, style: Style) -> Iterator[str]:
 
 
 def _profiler_messages(messages: list[str], style: Style) -> Iterator[str]:
-    yield from (style.prose(text) for text in messages[:PROFILER_MESSAGES_SHOWN])
-    if len(messages) > PROFILER_MESSAGES_SHOWN:
-        left = len(messages) - PROFILER_MESSAGES_SHOWN
-        yield f"{count(left, 'more message')} of the profiler in the JSON (notes)."
+    """Messages about lost or missing records; the others are only counted, as most concern other tools."""
+    serious = [text for text in messages if _LOSS.search(text)]
+    yield from (style.prose(text) for text in serious[:PROFILER_MESSAGES_SHOWN])
+    left = len(messages) - len(serious[:PROFILER_MESSAGES_SHOWN])
+    if left:
+        yield f"{count(left, 'other message')} of the profiler in the JSON (notes)."

@@ -13,8 +13,13 @@ from analyzer.report.tables import table
 FINDINGS_SHOWN = 3
 SUSPECTS_SHOWN = 3
 PHASES_NAMED = 5
+OPEN_SHOWN = 2
 CPU_EXPLANATIONS = ("launch-bound", "host-bound", "synchronization", "output-path")
-KERNEL_EXPLANATIONS = ("kernel-bound", "small-grids")
+KINDS_OF_WORK = {
+    "kernel-bound": ("kernel", "graph"),
+    "small-grids": ("kernel",),
+    "copies": ("copy", "set"),
+}
 ROWS_SHOWN = 48
 
 
@@ -64,6 +69,26 @@ def no_finding(diagnosis: Diagnosis) -> str:
         f"None: no explanation is supported. The largest one left open is {code(best.id)} in"
         f" {_where(best)}, {share_text(best)} of the step."
     )
+
+
+def left_open(diagnosis: Diagnosis) -> list[str]:
+    """Explanations that could hold much of the step but are not supported: what decides, and where to look."""
+    limit = diagnosis.constants.thresholds.get("supported_share", 1.0)
+    rows = [
+        row
+        for row in diagnosis.hypotheses
+        if row.verdict == "inconclusive" and row.share is not None and row.share.interval[1] >= limit
+    ]
+    rows.sort(key=lambda row: -(row.share.interval[1] if row.share else 0.0))
+    first: dict[str, Hypothesis] = {}
+    for row in rows:
+        first.setdefault(row.id, row)
+    return [
+        f"**Open**: {code(row.id)}, {share_text(row)} of the step, {_where(row)}. {prose(row.claim)} To decide:"
+        f" {prose(row.discriminating_check)}. Longest: {_evidence(row)}."
+        for row in list(first.values())[:OPEN_SHOWN]
+        if row.evidence
+    ]
 
 
 def more_supported(diagnosis: Diagnosis) -> str:
@@ -122,7 +147,7 @@ def _finding(diagnosis: Diagnosis, rows: list[Hypothesis]) -> Finding:
         ("At most", _bound(row)),
         ("Look first", look_first(diagnosis, row)),
         ("One change", " ".join(filter(None, (sentence(row.intervention), sentence(row.undo))))),
-        ("Check", f"{sentence(row.discriminating_check)} Disproof: {prose(row.disproof)}"),
+        ("Check", f"{sentence(row.discriminating_check)} Disproof: {sentence(row.disproof)}"),
         ("Evidence", _evidence(row)),
         ("Also in", _other_phases(rows[1:])),
         ("Overlaps", _overlaps(row)),
@@ -170,7 +195,7 @@ def look_first(diagnosis: Diagnosis, row: Hypothesis) -> str:
     """What to look at first: the largest culprit on the CPU, or the kernels with the most time on the path."""
     if row.id in CPU_EXPLANATIONS:
         return _cpu_suspect(diagnosis, row)
-    if row.id in KERNEL_EXPLANATIONS:
+    if row.id in KINDS_OF_WORK:
         return _kernel_suspects(diagnosis, row)
     return ""
 
@@ -183,12 +208,12 @@ def _cpu_suspect(diagnosis: Diagnosis, row: Hypothesis) -> str:
 
 
 def _kernel_suspects(diagnosis: Diagnosis, row: Hypothesis) -> str:
-    """Kernels of that rank with the most time on the path; for small grids only those that are small."""
+    """Work of that rank with the most time on the path; for small grids only kernels that are small."""
     limit = diagnosis.constants.thresholds.get("small_grid_coverage", 0.0)
     kernels = [
         kernel
         for kernel in diagnosis.kernels
-        if kernel.rank == row.rank and kernel.path_ns and kernel.kind in ("kernel", "graph")
+        if kernel.rank == row.rank and kernel.path_ns and kernel.kind in KINDS_OF_WORK[row.id]
         and (row.id != "small-grids" or (kernel.coverage is not None and kernel.coverage < limit))
         and not kernel.class_.startswith("collective")
     ]  # fmt: skip
@@ -197,7 +222,7 @@ def _kernel_suspects(diagnosis: Diagnosis, row: Hypothesis) -> str:
 
 
 def _suspect(kernel: Kernel) -> str:
-    grid = "" if kernel.coverage is None else f", covers {share(kernel.coverage)}"
+    grid = "" if kernel.coverage is None else f", its grid covers {share(kernel.coverage)} of the SMs"
     return f"{code(kernel.name, 56)} ({ms(kernel.path_ns)} ms on the path in all{grid})"
 
 

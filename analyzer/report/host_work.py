@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from analyzer.diagnosis import Diagnosis, HostCulprit
+from analyzer.explain.focus import leading_budgets
 from analyzer.report.escape import cell, code, prose
+from analyzer.report.labels import PATH_GROUPS
 from analyzer.report.numbers import ms
 from analyzer.report.tables import table
 from analyzer.report.views import View, focus_phase, focus_rank, rest
@@ -80,13 +82,23 @@ def look_first_text(diagnosis: Diagnosis) -> str:
     """The one record of the leading phase to look at first."""
     rank, phase = focus_rank(diagnosis), focus_phase(diagnosis)
     first = next((row for row in diagnosis.look_first if (row.rank, row.phase) == (rank, phase)), None)
-    if first is None:
+    if first is None or _negligible(diagnosis):
         return ""
     kind = KINDS.get(first.by, first.by)
     return (
         f"Look first at the {kind} {code(first.name)}: {ms(first.per_step_ns)} ms per step in phase"
         f" {code(first.phase)}; {prose(first.why)}."
     )
+
+
+def _negligible(diagnosis: Diagnosis) -> bool:
+    """Whether the leading phase's path spends next to no time on the CPU."""
+    leading = leading_budgets(diagnosis.budget)
+    if not leading:
+        return True
+    names = (*PATH_GROUPS["CPU"], *PATH_GROUPS["launches"])
+    host = sum(leading[0].path_ns_total.get(name, 0) for name in names)
+    return host <= diagnosis.constants.thresholds.get("contradicted_share", 0.0) * leading[0].step_ns_total
 
 
 def host_tables(diagnosis: Diagnosis) -> list[View]:

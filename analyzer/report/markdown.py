@@ -52,6 +52,7 @@ def render(diagnosis: Diagnosis, figures: Sequence[FigureLink] = ()) -> str:
             ledger=_ledger(diagnosis),
             reading=reading(diagnosis, MARKDOWN),
             findings=findings.findings(diagnosis),
+            left_open=findings.left_open(diagnosis),
             no_finding=findings.no_finding(diagnosis),
             more_supported=findings.more_supported(diagnosis),
             budgets=budgets.budget_views(diagnosis),
