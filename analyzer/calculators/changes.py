@@ -25,7 +25,7 @@ class WhatIf(Result):
 
 def whatif(terms_ns: Mapping[str, float], change: str, new_ns: float) -> WhatIf:
     """Set the term ``change`` of exclusive critical-path terms to ``new_ns``; all others stay."""
-    terms = {name: not_negative(name, value) for name, value in terms_ns.items()}
+    terms = {name: not_negative("terms_ns", value, name) for name, value in terms_ns.items()}
     if change not in terms:
         raise UsageError(
             "change", "", f"{change!r} is no term of the path", f"its terms are {', '.join(terms) or 'none'}"

@@ -11,14 +11,14 @@ from analyzer.errors import UsageError
 _LARGEST_WHOLE = 2**63
 
 
-def finite(name: str, value: float, valid: str) -> float:
-    """``value`` as a float that is a number."""
+def finite(name: str, value: float, valid: str, where: str = "") -> float:
+    """``value`` as a float that is a number; ``where`` is its place in an argument of many."""
     try:
         number = math.nan if isinstance(value, bool) else float(value)
     except (OverflowError, TypeError, ValueError):
         number = math.nan
     if not math.isfinite(number):
-        raise UsageError(name, "", f"{_shown(value)} is no finite number", f"give {valid}")
+        raise UsageError(name, where, f"{_shown(value)} is no finite number", f"give {valid}")
     return number
 
 
@@ -31,12 +31,12 @@ def positive(name: str, value: float) -> float:
     return number
 
 
-def not_negative(name: str, value: float) -> float:
+def not_negative(name: str, value: float, where: str = "") -> float:
     """A number from 0 on."""
     valid = "a number from 0 on"
-    number = finite(name, value, valid)
+    number = finite(name, value, valid, where)
     if number < 0:
-        raise UsageError(name, "", f"{_shown(value)} is negative", f"give {valid}")
+        raise UsageError(name, where, f"{_shown(value)} is negative", f"give {valid}")
     return number
 
 
