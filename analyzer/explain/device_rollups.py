@@ -137,17 +137,18 @@ def _graphs(account: RankAccount, nodes: IntArray) -> tuple[IntArray, list[str]]
     first[graph[::-1]] = np.arange(count)[::-1]
     starts = np.full(count, -1, np.int64)
     starts[work.replay[nodes[::-1]]] = nodes[::-1]
-    labels: dict[str, int] = {}
-    texts = []
-    for (known, nodes_of_one, _), replay in zip(groups, first.tolist(), strict=True):
+    seen: dict[str, int] = {}
+    labels = [""] * len(groups)
+    for at in np.argsort(first).tolist():  # equal labels are numbered in the order of their first replays
+        known, number, _ = groups[at]
         label = f"executable {known}"
         if known < 0:
-            ends = (int(starts[replay]), int(account.replays.last[replay]))
-            names = [_short(account, row) for row in ends]
-            label = f"{nodes_of_one} nodes: " + " ... ".join(dict.fromkeys(names))
-        labels[label] = labels.get(label, 0) + 1
-        texts.append(label if labels[label] == 1 else f"{label} ({labels[label]})")
-    return graph, texts
+            ends = (int(starts[first[at]]), int(account.replays.last[first[at]]))
+            names = dict.fromkeys(_short(account, row) for row in ends)
+            label = f"{number} nodes: " + " ... ".join(names)
+        seen[label] = seen.get(label, 0) + 1
+        labels[at] = label if seen[label] == 1 else f"{label} ({seen[label]})"
+    return graph, labels
 
 
 def _scattered(codes: CodeArray) -> IntArray:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from analyzer.diagnosis import Budget, HostTime, LookFirst
 from analyzer.explain.focus import leading_budgets
 from analyzer.explain.host_time import NOTHING, OTHER
-from analyzer.reconstruct.step_markers import find_marker
+from analyzer.reconstruct.step_markers import PROFILER_STEP, find_marker
 
 PREFERENCE = ("frame", "range", "op", "call", "thread")
 """Kinds of record from the most telling to the least: a place in somebody's code comes first."""
@@ -33,7 +33,8 @@ def look_first(host_time: Sequence[HostTime], budgets: Sequence[Budget]) -> list
 
 
 def _tells(row: HostTime) -> bool:
-    whole_step = row.by in ("range", "op") and find_marker(row.name) is not None
+    marker = PROFILER_STEP.match(row.name) or find_marker(row.name)
+    whole_step = row.by in ("range", "op") and marker is not None
     return row.name not in (NOTHING, OTHER) and not whole_step
 
 
