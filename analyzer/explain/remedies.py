@@ -240,11 +240,10 @@ def _nsys_command(tool: Tool, flags: frozenset[str], per_rank: bool) -> list[str
     report = "rank0" if per_rank else "capture"
     lighter = " --sample=none --cpuctxsw=none" if tool.since(_SWITCHES_SINCE) else " --sample=none"
     extra = "".join(f" {flag}" for flag in (GRAPH_NODES, CUDA_EVENTS, FORKED) if flag in flags)
-    return [
-        f"nsys profile --trace=cuda,nvtx,osrt{lighter}{extra} \\",
-        f"    -o {name} COMMAND",
-        f"nsys export --type=sqlite {report}.nsys-rep",
-    ]
+    profile = f"nsys profile --trace=cuda,nvtx,osrt{lighter}{extra}"
+    output = f"-o {name} COMMAND"
+    lines = [f"{profile} {output}"] if not extra else [f"{profile} \\", f"    {output}"]
+    return [*lines, f"nsys export --type=sqlite {report}.nsys-rep"]
 
 
 def _torch_command(flags: frozenset[str]) -> list[str]:

@@ -180,7 +180,7 @@ def _host(entry: Entry, holds: RankHolds) -> Iterator[Shortfall]:
     if holds.clipped_clock:
         yield Shortfall(
             "device and host clock contradict one another, and no one shift mends it: latencies are clipped",
-            Remedy("capture again, on an idle machine: nothing mends the clocks afterwards"),
+            Remedy("nothing but another capture mends it"),
         )
 
 
