@@ -68,6 +68,7 @@ def diagnose(
     jobs: opt.Jobs = 1,
     output: opt.Output = None,
     format_: opt.FormatOption = opt.Format.MD,
+    figures: opt.Figures = True,
     strict: opt.Strict = False,
     quiet: opt.Quiet = False,
     verbose: opt.Verbose = False,
@@ -107,7 +108,7 @@ def diagnose(
         warn(cautions(analysis.diagnosis, TERMINAL), quiet=quiet, verbose=verbose)
         report = None
         if format_ is opt.Format.MD or output is not None:
-            report = outputs.write(analysis, Path(output or "."))
+            report = outputs.write(analysis, Path(output or "."), figures=figures)
         if format_ is opt.Format.JSON:
             out(analysis.to_json())
         elif report is not None:

@@ -96,6 +96,9 @@ FormatOption = Annotated[
     Format, typer.Option("--format", help="json: JSON alone on stdout (files only with --output).")
 ]
 InspectFormat = Annotated[Format, typer.Option("--format", help="json: JSON alone on stdout.")]
+Figures = Annotated[
+    bool, typer.Option("--figures/--no-figures", help="Draw the figures (SVG and PNG) beside the report.")
+]
 Strict = Annotated[bool, typer.Option("--strict", help="Refuse inputs that are cut off or damaged (exit 1).")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No warnings, no progress, no summary.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Every warning.")]

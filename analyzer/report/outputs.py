@@ -15,6 +15,7 @@ from pathlib import Path
 
 from analyzer.analysis import Analysis
 from analyzer.errors import TraceboundError
+from analyzer.report import figures as drawings
 from analyzer.report.csv_tables import TABLES
 from analyzer.report.markdown import render
 
@@ -23,12 +24,15 @@ FOLDER = "diagnosis"
 JSON = "diagnosis.json"
 
 
-def write(analysis: Analysis, directory: Path) -> Path:
-    """Write DIAGNOSIS.md and ``diagnosis/`` under ``directory``; returns the path of DIAGNOSIS.md."""
+def write(analysis: Analysis, directory: Path, *, figures: bool = True) -> Path:
+    """Write DIAGNOSIS.md and ``diagnosis/`` under ``directory``; returns the path of DIAGNOSIS.md.
+
+    Figures of an earlier run that are not written now are removed, also where ``figures`` is False.
+    """
     try:
         directory.mkdir(parents=True, exist_ok=True)
         with _staging(directory) as staging:
-            _fill(analysis, staging)
+            _fill(analysis, staging, drawings.figures(analysis) if figures else drawings.Figures())
             _publish(staging, directory)
     except OSError as error:
         raise TraceboundError(
@@ -49,12 +53,15 @@ def _staging(directory: Path) -> Iterator[Path]:
         shutil.rmtree(staging, ignore_errors=True)
 
 
-def _fill(analysis: Analysis, staging: Path) -> None:
-    (staging / FOLDER).mkdir()
+def _fill(analysis: Analysis, staging: Path, figures: drawings.Figures) -> None:
+    (staging / FOLDER / drawings.FOLDER).mkdir(parents=True)
     (staging / FOLDER / JSON).write_bytes(analysis.to_json())
     for name, table in TABLES.items():
         table(staging / FOLDER / name, analysis)
-    (staging / REPORT).write_text(render(analysis.diagnosis), encoding="utf-8", newline="\n")
+    for name, data in figures.files().items():
+        (staging / FOLDER / drawings.FOLDER / name).write_bytes(data)
+    text = render(analysis.diagnosis, drawings.figure_links(figures.drawn))
+    (staging / REPORT).write_text(text, encoding="utf-8", newline="\n")
 
 
 def _publish(staging: Path, directory: Path) -> None:
@@ -62,4 +69,19 @@ def _publish(staging: Path, directory: Path) -> None:
     (directory / REPORT).unlink(missing_ok=True)
     for name in (JSON, *TABLES):
         (staging / FOLDER / name).replace(directory / FOLDER / name)
+    _publish_figures(staging / FOLDER / drawings.FOLDER, directory / FOLDER / drawings.FOLDER)
     (staging / REPORT).replace(directory / REPORT)
+
+
+def _publish_figures(staging: Path, target: Path) -> None:
+    """Put the new figures in place and remove those of an earlier run; other files in the folder stay."""
+    new = {file.name for file in staging.iterdir()}
+    if new:
+        target.mkdir(exist_ok=True)
+    for name in drawings.file_names():
+        if name in new:
+            (staging / name).replace(target / name)
+        else:
+            (target / name).unlink(missing_ok=True)
+    if not new and target.is_dir() and not any(target.iterdir()):
+        target.rmdir()

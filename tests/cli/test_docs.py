@@ -44,14 +44,14 @@ def section(command: str) -> str:
 def test_each_command_and_option_is_documented(command: str) -> None:
     text = section(command)
     for parameter in COMMANDS[command].params:
-        for option in parameter.opts:
+        for option in (*parameter.opts, *parameter.secondary_opts):
             if option.startswith("-"):
                 assert re.search(rf"`{re.escape(option)}[ `]", text), f"{option} is missing"
 
 
 @pytest.mark.parametrize("command", sorted(COMMANDS))
 def test_each_documented_option_exists(command: str) -> None:
-    known = {option for parameter in COMMANDS[command].params for option in parameter.opts}
+    known = {option for parameter in COMMANDS[command].params for option in (*parameter.opts, *parameter.secondary_opts)}
     rows = [line.split(" | ")[0] for line in section(command).splitlines() if line.startswith("| `-")]
     for option in re.findall(r"`(-[-a-z]+)", "\n".join(rows)):
         assert option in known

@@ -6,7 +6,9 @@ matplotlib is imported when the first figure is drawn, so that the command line 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable
+import logging
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -54,6 +56,11 @@ class Figures:
         }
 
 
+def file_names() -> list[str]:
+    """Every file name that a run can write into the folder of figures."""
+    return [name + suffix for name in NAMES for suffix in SUFFIXES]
+
+
 class FigureLink(NamedTuple):
     """One written figure as a report links to it; the texts are plain text, not yet Markdown."""
 
@@ -63,25 +70,38 @@ class FigureLink(NamedTuple):
     path: str
 
 
+@contextmanager
+def _only_errors_logged() -> Iterator[None]:
+    """Matplotlib logs a warning where it may not keep a font list in the home directory: no news to a reader."""
+    logger = logging.getLogger("matplotlib")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
 def figures(analysis: Analysis) -> Figures:
     """Draw every figure that the analysis has data for: the same bytes for the same analysis.
 
     Never an empty one: what is missing (a table that was not captured, or an analysis read back from
     JSON) stands in ``not_drawn``.
     """
-    from analyzer.report.figures.sheet import drawing
-
     drawn: list[Drawn] = []
     not_drawn: list[NotDrawn] = []
-    for name in NAMES:
-        module = importlib.import_module(f"{__name__}.{name}")
-        with drawing():
-            sheet = module.draw(analysis)
-            if isinstance(sheet, str):
-                not_drawn.append(NotDrawn(name, sheet))
-                continue
-            sheet.finish()
-            drawn.append(Drawn(name, sheet.title, sheet.alt_text, sheet.svg(), sheet.png()))
+    with _only_errors_logged():
+        from analyzer.report.figures.sheet import drawing
+
+        for name in NAMES:
+            module = importlib.import_module(f"{__name__}.{name}")
+            with drawing():
+                sheet = module.draw(analysis)
+                if isinstance(sheet, str):
+                    not_drawn.append(NotDrawn(name, sheet))
+                    continue
+                sheet.finish()
+                drawn.append(Drawn(name, sheet.title, sheet.alt_text, sheet.svg(), sheet.png()))
     return Figures(tuple(drawn), tuple(not_drawn))
 
 

@@ -62,7 +62,7 @@ def draw(analysis: Analysis) -> Sheet | str:
     sheet = Sheet(
         title="Step time by what the step waited for, step after step",
         subtitle=f"Path time per step, {count(len(panels), 'phase')}; boundary: {boundary_text(diagnosis)}.",
-        height_in=2.2 + 1.75 * len(panels),
+        data_in=0.6 + 1.9 * len(panels),
         alt_text=_alt_text(panels),
         note=_note(panels),
     )
@@ -129,7 +129,7 @@ def _draw_panel(ax: Axes, panel: Panel, names: list[str]) -> bool:
         areas(ax, x[some] - half, x[some] + half, low[some], high[some], fill)
         floor = floor + height
     flagged = panel.left_out
-    ceiling = np.full(int(flagged.sum()), top_ns / per)
+    ceiling = floor[flagged] / per
     areas(
         ax, x[flagged] - half, x[flagged] + half, ceiling * 0, ceiling, Fill("#FFFFFF"), zorder=3, alpha=0.45
     )

@@ -34,7 +34,7 @@ def draw(analysis: Analysis) -> Sheet | str:
         title="What the step waited for, and what the device did meanwhile",
         subtitle="Shares of the mean step of each phase and rank, which need not agree; boundary: "
         f"{boundary_text(diagnosis)}.",
-        height_in=2.4 + ROW_IN * max(len(rows), 3),
+        data_in=0.8 + ROW_IN * max(len(rows), 3),
         alt_text=_alt_text(rows),
         note=f"The slowest ranks first; {count(hidden, 'row')} more in budget.csv." if hidden else "",
     )

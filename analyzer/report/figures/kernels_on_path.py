@@ -14,11 +14,12 @@ from analyzer.diagnosis import Budget, Diagnosis, SegmentTable
 from analyzer.explain.focus import leading_budgets
 from analyzer.explain.windows import used_windows
 from analyzer.report.figures.marks import areas, plain_ticks, scale_of
-from analyzer.report.figures.palette import SMALLER, Fill, class_fill
-from analyzer.report.figures.sheet import SMALL_POINTS, Sheet
-from analyzer.report.figures.text import boundary_text, middle_fitted, shown
+from analyzer.report.figures.palette import FAMILY_COLOURS, SMALLER, Fill, family
+from analyzer.report.figures.sheet import SMALL_POINTS, Entry, Sheet
+from analyzer.report.figures.text import boundary_text, fitted, middle_fitted, shown
 from analyzer.report.numbers import count, ms, percent
 
+UNKNOWN = "other"
 TOP_KERNELS = 12
 TOP_CLASSES = 12
 NAME_IN = 6.2
@@ -31,7 +32,12 @@ class Bar:
 
     label: str
     path_ns: int
-    fill: Fill
+    class_: str | None  # None: several
+
+    @property
+    def fill(self) -> Fill:
+        """Its colour: the family of its class."""
+        return SMALLER if self.class_ is None else Fill(FAMILY_COLOURS[family(self.class_)])
 
 
 def draw(analysis: Analysis) -> Sheet | str:
@@ -50,13 +56,18 @@ def draw(analysis: Analysis) -> Sheet | str:
         subtitle=f"Path time per step and share of the step: phase {shown(budget.phase, 40)}, rank {budget.rank},"
         f" mean of {count(budget.windows, 'step')} of {ms(budget.step_ns_total, budget.windows)} ms; boundary: "
         f"{boundary_text(diagnosis)}.",
-        height_in=1.6 + 0.36 * max(len(names), 5),
+        data_in=0.8 + 0.36 * max(len(names), 5),
         alt_text=f"Path time of device work in phase {shown(budget.phase, 40)} on rank {budget.rank}. The largest:"
         f" {largest.label} ({percent(largest.path_ns, budget.step_ns_total)} of the step).",
     )
     left, right = sheet.figure.subplots(1, 2, width_ratios=(2.4, 1))
     _draw_names(left, names, budget)
     _draw_classes(right, classes, budget)
+    used = {family(bar.class_) for bar in (*names, *classes) if bar.class_ is not None}
+    entries = [Entry(name, Fill(colour)) for name, colour in FAMILY_COLOURS.items() if name in used]
+    if any(bar.class_ is None for bar in (*names, *classes)):
+        entries.append(Entry("several names", SMALLER))
+    sheet.legends = [("", entries)]
     return sheet
 
 
@@ -85,14 +96,14 @@ def _bars(diagnosis: Diagnosis, budget: Budget, totals: Mapping[str, int]) -> tu
     class_of = {row.name: row.class_ for row in diagnosis.kernels if row.rank == budget.rank}
     by_class: dict[str, int] = {}
     for name, path_ns in totals.items():
-        key = class_of.get(name, "kernel")
+        key = class_of.get(name, UNKNOWN)
         by_class[key] = by_class.get(key, 0) + path_ns
     names = [
-        Bar(middle_fitted(name, SMALL_POINTS, NAME_IN), ns, class_fill(class_of.get(name, "kernel")))
+        Bar(middle_fitted(name, SMALL_POINTS, NAME_IN), ns, class_of.get(name, UNKNOWN))
         for name, ns in totals.items()
     ]
     classes = [
-        Bar(middle_fitted(name, SMALL_POINTS, CLASS_IN), ns, class_fill(name))
+        Bar(middle_fitted(name, SMALL_POINTS, CLASS_IN), ns, name)
         for name, ns in sorted(by_class.items(), key=lambda item: (-item[1], item[0]))
     ]
     return _with_rest(names, TOP_KERNELS, "name"), _with_rest(classes, TOP_CLASSES, "class")
@@ -103,7 +114,7 @@ def _with_rest(bars: list[Bar], most: int, noun: str) -> list[Bar]:
         return bars
     rest = sum(bar.path_ns for bar in bars[most:])
     words = count(len(bars) - most, f"more {noun}", "more classes" if noun == "class" else None)
-    return [*bars[:most], Bar(words, rest, SMALLER)]
+    return [*bars[:most], Bar(words, rest, None)]
 
 
 def _draw_names(ax: Axes, bars: Sequence[Bar], budget: Budget) -> None:
@@ -138,10 +149,12 @@ def _draw_bars(ax: Axes, bars: Sequence[Bar], budget: Budget, thickness: float) 
         low, high = np.array([y + middle - thickness]), np.array([y + middle + thickness])
         areas(ax, np.zeros(1), np.array([ns / per]), low, high, bar.fill)
         value = f" {ms(bar.path_ns, budget.windows)} ms, {percent(bar.path_ns, budget.step_ns_total)}"
+        if thickness < 0.3 and bar.class_ is not None:
+            value += f", {fitted(shown(bar.class_, 40), SMALL_POINTS, 1.0)}"
         label = ax.text(ns / per, y + middle, value, fontsize=SMALL_POINTS, va="center")
         label.set_in_layout(False)
     # room for the figures behind the longest bar
-    ax.set_xlim(0, max(per_step) / per * (1.35 if thickness < 0.3 else 2.1))
+    ax.set_xlim(0, max(per_step) / per * (1.55 if thickness < 0.3 else 2.1))
     if thickness < 0.3:
         ax.set_xlabel(f"path time per step, {unit}")
         plain_ticks(ax, "x", 6)

@@ -46,7 +46,7 @@ def _sheet(queue: QueueTable, rows: np.ndarray[tuple[int], np.dtype[np.int64]], 
         title=f"How far the CPU runs ahead of the device, rank {rank.rank}",
         subtitle=f"Over {count(len(rank.windows), 'step')} in {count(len(rows), 'bin')} of equal length;"
         f" {count(launches, 'launch call')} followed to their work.",
-        height_in=5.6,
+        data_in=4.5,
         alt_text="Launches whose work is not finished, and launch latency, over time on rank"
         f" {rank.rank}: depth between {int(low.min())} and {int(high.max())}"
         + (_latency_words(queue, rows[launched]) if launched.any() else "")

@@ -65,42 +65,32 @@ EXPOSURE_FILLS: dict[str, Fill] = {
 }
 
 FAMILY_COLOURS = {
-    "gemm, moe": GROUP_COLOURS["kernels"],
-    "attention": "#0F9357",
+    "gemm, conv, moe": GROUP_COLOURS["kernels"],
+    "attention, rope, kv cache": "#0F9357",
     "other kernels": "#C9C58F",
     "collective": GROUP_COLOURS["collectives"],
-    "copy, set": GROUP_COLOURS["copies"],
+    "copy, fill": GROUP_COLOURS["copies"],
     "graph, prior work": GROUP_COLOURS["other"],
 }
 """Device work by what it does, coarse enough for narrow bars."""
 
-_FAMILIES: dict[str, tuple[str, ...]] = {
-    "gemm, moe": ("gemm", "moe", "conv"),
-    "attention": ("attention",),
-    "other kernels": ("kernel", "norm", "elementwise", "reduction", "sampling"),
-    "collective": ("collective",),
-    "copy, set": ("copy", "set"),
-    "graph, prior work": ("graph", "prior_work"),
+OTHER_KERNELS = "other kernels"
+_FAMILY_OF = {
+    head: family
+    for family, heads in {
+        "gemm, conv, moe": ("gemm", "conv", "moe", "linalg"),
+        "attention, rope, kv cache": ("attention", "rope", "kv_cache"),
+        "collective": ("collective",),
+        "copy, fill": ("copy", "fill", "set"),
+        "graph, prior work": ("graph", "prior_work"),
+    }.items()
+    for head in heads
 }
-OTHER_CLASS = Fill(FAMILY_COLOURS["other kernels"], "++")
-"""A class without a fill of its own, such as one of the user's rules."""
-
-CLASS_FILLS: dict[str, Fill] = {
-    name: Fill(FAMILY_COLOURS[family], HATCHES[at])
-    for family, members in _FAMILIES.items()
-    for at, name in enumerate(members)
-}
-_FAMILY_OF = {name: family for family, members in _FAMILIES.items() for name in members}
 
 
 def family(class_: str) -> str:
-    """The family of a kernel class; classes that are not known are other kernels."""
-    return _FAMILY_OF.get(class_, "other kernels")
-
-
-def class_fill(class_: str) -> Fill:
-    """The fill of a kernel class."""
-    return CLASS_FILLS.get(class_, OTHER_CLASS)
+    """The family of a kernel class by the part before its first dot; what is not listed is other kernels."""
+    return _FAMILY_OF.get(class_.partition(".")[0], OTHER_KERNELS)
 
 
 def linear_rgb(colour: str) -> tuple[float, float, float]:

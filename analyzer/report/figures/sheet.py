@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import matplotlib
+import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
@@ -86,90 +87,87 @@ class Entry:
 
 @dataclass
 class Sheet:
-    """A figure under construction. ``legends``: (title, entries), side by side below the data."""
+    """A figure under construction. ``legends``: (title, entries), side by side below the data.
+
+    ``data_in`` is the height of all axes with their labels; text and legends come on top of it.
+    """
 
     title: str
     subtitle: str
-    height_in: float
+    data_in: float
     alt_text: str
     note: str = ""
     legends: list[tuple[str, list[Entry]]] = field(default_factory=list)
     figure: Figure = field(init=False)
 
     def __post_init__(self) -> None:
-        self.figure = Figure(figsize=(WIDTH_IN, self.height_in))
-        self.figure.set_dpi(DPI)
+        self.figure = Figure(figsize=(WIDTH_IN, self.data_in), dpi=DPI)
         FigureCanvasAgg(self.figure)
 
     def finish(self) -> None:
-        """Put text and legends in place, lay the axes out between them, and fix that layout."""
-        top = self._text_above()
-        bottom = self._note_below()
-        bottom += self._legends_below(bottom)
-        height = self.height_in
+        """Put text and legends around the data, lay the axes out between them, and fix that layout."""
+        room = WIDTH_IN - 2 * MARGIN_IN
+        # bold runs about a tenth wider than the widths that ``wrapped`` knows
+        title = wrapped(self.title, TITLE_POINTS, 0.88 * room)
+        subtitle = wrapped(self.subtitle, TEXT_POINTS, room)
+        note = wrapped(self.note, SMALL_POINTS, room)
+        legends, legend_in = self._legends()
+        top = MARGIN_IN + len(title) * _line_in(TITLE_POINTS) + len(subtitle) * _line_in(TEXT_POINTS) + 0.04
+        bottom = MARGIN_IN + len(note) * _line_in(SMALL_POINTS)
+        height = top + self.data_in + legend_in + bottom
+        self.figure.set_size_inches(WIDTH_IN, height)
+        self._lines(title, height - MARGIN_IN, height, TITLE_POINTS, "#000000", weight="bold")
+        self._lines(
+            subtitle, height - MARGIN_IN - len(title) * _line_in(TITLE_POINTS), height, TEXT_POINTS, MUTED
+        )
+        self._lines(note, bottom, height, SMALL_POINTS, MUTED)
+        for left_in, legend in legends:
+            corner = (left_in / WIDTH_IN, (bottom + legend_in - 0.04) / height)
+            legend.set_bbox_to_anchor(corner, transform=self.figure.transFigure)
+        below = (bottom + legend_in) / height
         engine = ConstrainedLayoutEngine(
-            rect=(
-                MARGIN_IN / WIDTH_IN,
-                bottom / height,
-                1 - 2 * MARGIN_IN / WIDTH_IN,
-                1 - (top + bottom) / height,
-            ),
-            w_pad=0.03,
-            h_pad=0.04,
+            rect=(MARGIN_IN / WIDTH_IN, below, room / WIDTH_IN, self.data_in / height), w_pad=0.03, h_pad=0.04
         )
         self.figure.set_layout_engine(engine)
-        self.figure.draw_without_rendering()
+        engine.execute(self.figure)
         self.figure.set_layout_engine("none")
 
-    def _text_above(self) -> float:
-        used = MARGIN_IN
-        for text, points, weight, colour in (
-            (self.title, TITLE_POINTS, "bold", "#000000"),
-            (self.subtitle, TEXT_POINTS, "normal", MUTED),
-        ):
-            # bold runs about a tenth wider than the widths that ``wrapped`` knows
-            room = (WIDTH_IN - 2 * MARGIN_IN) * (0.88 if weight == "bold" else 1)
-            for line in wrapped(text, points, room):
-                self._line(line, 1 - used / self.height_in, points, weight=weight, color=colour, va="top")
-                used += points * LINE_HEIGHT / POINTS_PER_INCH
-        return used + 0.04
+    def _lines(
+        self, lines: list[str], top_in: float, height_in: float, points: float, colour: str, **style: Any
+    ) -> None:
+        for at, line in enumerate(lines):
+            y = (top_in - at * _line_in(points)) / height_in
+            self.figure.text(
+                MARGIN_IN / WIDTH_IN, y, line, fontsize=points, color=colour, ha="left", va="top", **style
+            )
 
-    def _note_below(self) -> float:
-        used = MARGIN_IN
-        for line in reversed(wrapped(self.note, SMALL_POINTS, WIDTH_IN - 2 * MARGIN_IN)):
-            self._line(line, used / self.height_in, SMALL_POINTS, color=MUTED, va="bottom")
-            used += SMALL_POINTS * LINE_HEIGHT / POINTS_PER_INCH
-        return used
-
-    def _line(self, text: str, y: float, points: float, **style: Any) -> None:
-        self.figure.text(MARGIN_IN / WIDTH_IN, y, text, fontsize=points, ha="left", **style)
-
-    def _legends_below(self, bottom_in: float) -> float:
-        """Place the legends from ``bottom_in`` up, their titles on one line; the height they take, inches."""
+    def _legends(self) -> tuple[list[tuple[float, Legend]], float]:
+        """Each legend with its left edge, and the height of the tallest, inches; wider where there is more."""
         if not self.legends:
-            return 0.0
-        room = (WIDTH_IN - MARGIN_IN) / len(self.legends)
-        made = [self._legend(title, entries, room - MARGIN_IN) for title, entries in self.legends]
+            return [], 0.0
+        room = WIDTH_IN - MARGIN_IN
+        weights = [max(3, len(entries)) for _, entries in self.legends]
         renderer = self.figure.canvas.get_renderer()  # type: ignore[attr-defined]
-        height = max(float(one.get_window_extent(renderer).height) for one in made) / self.figure.dpi
-        for at, one in enumerate(made):
-            corner = ((MARGIN_IN + at * room) / WIDTH_IN, (bottom_in + height) / self.height_in)
-            one.set_bbox_to_anchor(corner, transform=self.figure.transFigure)
-        return height + 0.06
+        placed, left, height = [], MARGIN_IN, 0.0
+        for (title, entries), weight in zip(self.legends, weights, strict=True):
+            width = room * weight / sum(weights)
+            legend = self._legend(title, entries, width - MARGIN_IN)
+            placed.append((left, legend))
+            height = max(height, float(legend.get_window_extent(renderer).height) / self.figure.dpi)
+            left += width
+        return placed, height + 0.12  # the last handles reach below the box that is reported
 
     def _legend(self, title: str, entries: Sequence[Entry], room_in: float) -> Legend:
-        em = SMALL_POINTS / POINTS_PER_INCH
-        widest = max(width_in(entry.label, SMALL_POINTS) for entry in entries)
-        beside = (HANDLE_EM + HANDLE_PAD_EM) * em
-        columns = int((room_in + COLUMN_SPACE_EM * em) / (widest + beside + COLUMN_SPACE_EM * em))
+        beside = (HANDLE_EM + HANDLE_PAD_EM) * SMALL_POINTS / POINTS_PER_INCH
+        labels = [fitted(entry.label, SMALL_POINTS, room_in - beside) for entry in entries]
         legend = Legend(
             self.figure,
             [entry.handle() for entry in entries],
-            [fitted(entry.label, SMALL_POINTS, room_in - beside) for entry in entries],
+            labels,
             title=title or None,
             alignment="left",
             loc="upper left",
-            ncols=min(max(columns, 1), len(entries)),
+            ncols=_columns(labels, room_in),
             frameon=False,
             borderpad=0,
             borderaxespad=0,
@@ -200,3 +198,18 @@ class Sheet:
         about = {"Title": self.title, "Description": self.alt_text, "Date": None, "Creator": None}
         FigureCanvasSVG(self.figure).print_svg(target, metadata=about)  # type: ignore[no-untyped-call]
         return target.getvalue()
+
+
+def _line_in(points: float) -> float:
+    return points * LINE_HEIGHT / POINTS_PER_INCH
+
+
+def _columns(labels: Sequence[str], room_in: float) -> int:
+    """The most columns that fit, filled column by column as matplotlib does."""
+    em = SMALL_POINTS / POINTS_PER_INCH
+    widths = [width_in(label, SMALL_POINTS) + (HANDLE_EM + HANDLE_PAD_EM) * em for label in labels]
+    for columns in range(len(labels), 1, -1):
+        parts = np.array_split(np.array(widths), columns)
+        if sum(float(part.max()) for part in parts) + (columns - 1) * COLUMN_SPACE_EM * em <= room_in:
+            return columns
+    return 1

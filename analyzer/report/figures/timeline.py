@@ -32,14 +32,21 @@ from analyzer.report.figures.marks import (
     plain_ticks,
     scale_of,
 )
-from analyzer.report.figures.palette import FAMILY_COLOURS, GROUP_COLOURS, PATH_FILLS, Fill, family
+from analyzer.report.figures.palette import (
+    FAMILY_COLOURS,
+    GROUP_COLOURS,
+    OTHER_KERNELS,
+    PATH_FILLS,
+    Fill,
+    family,
+)
 from analyzer.report.figures.sheet import DPI, SMALL_POINTS, Entry, Sheet
 from analyzer.report.figures.text import boundary_text, fitted, shown
 from analyzer.report.numbers import count, ms, percent
 
 PLOT_IN = 8.2
 LANE_TEXT_IN = 1.35
-ROW_IN = 0.15
+ROW_IN = 0.155
 MOST_LABELS = 250
 MOST_JUMPS = 400
 WIDE_PIXELS = 5
@@ -68,7 +75,7 @@ KIND_WORDS = {
 }
 DEVICE_FAMILIES = {
     DetailKind.COLLECTIVE: "collective",
-    DetailKind.COPY: "copy, set",
+    DetailKind.COPY: "copy, fill",
     DetailKind.GRAPH: "graph, prior work",
     DetailKind.PRIOR: "graph, prior work",
 }
@@ -109,7 +116,7 @@ def draw(analysis: Analysis) -> Sheet | str:
         subtitle=f"{ms(step.end_ns - step.start_ns)} ms, {shown(about.why, 90)};"
         f" {count(len(step.events), 'event')}; boundary: "
         f"{boundary_text(analysis.diagnosis)}.",
-        height_in=2.6 + ROW_IN * bottom,
+        data_in=0.5 + ROW_IN * bottom,
         alt_text=_alt_text(step, lane_ns),
     )
     ax = sheet.figure.subplots()
@@ -224,7 +231,7 @@ def _family(table: DetailTable, at: int) -> str:
     if kind in DEVICE_FAMILIES:
         return DEVICE_FAMILIES[kind]
     code = int(table.class_[at])
-    return family(table.names[code]) if code >= 0 else "other kernels"
+    return family(table.names[code]) if code >= 0 else OTHER_KERNELS
 
 
 def _draw_nesting(ax: Axes, step: Step, row: LaneRows, events: IntArray, per: int, labels: int) -> int:
