@@ -5,8 +5,8 @@ assumes. Times are nanoseconds, sizes bytes, bandwidths bytes/s, shares 0..1; un
 cannot be is a ``UsageError`` that names the argument.
 
 >>> from analyzer import calculators
->>> calculators.slot(16_600_000, 2790).slot_ns
-5949.820788530466
+>>> round(calculators.slot(16_600_000, 2790).slot_ns, 2)
+5949.82
 """
 
 from __future__ import annotations
