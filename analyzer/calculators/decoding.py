@@ -60,10 +60,13 @@ def speculation(
     other = not_negative("other_ns", other_ns)
     tokens = expected_tokens(chance, drafted)
     cost = breakeven = speedup = None
-    if together(("verify_ns", "draft_ns", "baseline_ns"), (verify_ns, draft_ns, baseline_ns)):
+    names = ("verify_ns", "draft_ns", "baseline_ns")
+    if together(names, (verify_ns, draft_ns, baseline_ns)):
         cost = positive("verify_ns", verify_ns or 0) + not_negative("draft_ns", draft_ns or 0) + other
         baseline = positive("baseline_ns", baseline_ns or 0)
         breakeven, speedup = cost / baseline, tokens * baseline / cost
+    elif other > 0:
+        raise UsageError("verify_ns", "", "is missing", f"give all of {', '.join(names)} with other_ns")
     never = breakeven is not None and breakeven > drafted + 1
     return Speculation(
         expected_tokens=tokens,
@@ -141,7 +144,9 @@ def batching(
             "every stream yields one token per step; the step time is that of this very batch size, and grows "
             "with it",
             *(
-                ["experts: routing is uniform and independent; real routing is skewed and touches fewer"]
+                [
+                    "experts: routing is uniform and independent; real routing is skewed and mostly touches fewer"
+                ]
                 if union is not None
                 else []
             ),

@@ -205,6 +205,7 @@ REFUSED: list[tuple[str, Callable[[], object]]] = [
     ("acceptance", lambda: calc.speculation(-0.1, 4)),
     ("draft_tokens", lambda: calc.speculation(0.5, 0)),
     ("baseline_ns", lambda: calc.speculation(0.5, 4, verify_ns=1, draft_ns=1)),
+    ("verify_ns", lambda: calc.speculation(0.5, 4, other_ns=1)),
     ("batch", lambda: calc.batching(0, 1e6)),
     ("experts_per_token", lambda: calc.batching(1, 1e6, experts=8, experts_per_token=9)),
     ("experts_per_token", lambda: calc.batching(1, 1e6, experts=8)),
