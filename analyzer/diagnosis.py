@@ -43,6 +43,7 @@ class Constants(msgspec.Struct, frozen=True, kw_only=True):
     stream_tau_ns: int
     turnaround_ns: int
     turnaround_samples: int
+    event_hop_ns: int
     quiet_ns: int
     burst_gap_ns: dict[str, int]
     queue_depth_limit: int | None
@@ -238,7 +239,7 @@ class LaunchBill(msgspec.Struct, frozen=True, kw_only=True):
     api_ns: Quantiles | None  # per launch call that was not held
     latency_ns: Quantiles | None  # from the start of the call to the start of its (first) work
     idle_latency_ns: Quantiles | None  # the same where the device was idle at the call
-    depth_at_launch: Quantiles | None  # device work submitted and not finished (a count, no ns)
+    depth_at_launch: Quantiles | None  # submissions before it that are not finished (a count, no ns)
     run_ahead_ns: Quantiles | None  # at the end of the call: how long until its work starts
 
 
@@ -461,8 +462,9 @@ NO_EVENT = np.iinfo(np.int64).min
 class QueueTable:
     """How far the CPU runs ahead, in equal bins over the windows of each rank; lives in queue.csv.
 
-    (b,) columns, sorted by (rank, start). Depth: device work submitted and not finished. Latency: from the
-    start of a launch call to the start of its work; -1 where no launch lies in the bin.
+    (b,) columns, sorted by (rank, start). Depth: device work submitted and not finished, one per launch
+    call, a replay once. Latency: from the start of a launch call to the start of its work; -1 where no
+    launch lies in the bin.
     """
 
     rank: npt.NDArray[np.int32]

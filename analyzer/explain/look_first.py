@@ -16,18 +16,23 @@ ENOUGH = 0.25
 any kind but a thread holds: a loop that surrounds everything is long and tells little."""
 
 
+LEAST = 0.1
+"""A record that holds less than this share of the path time on the CPU is no place to start: then the thread
+is named, since most of its time has no record."""
+
+
 def look_first(host_time: Sequence[HostTime], budgets: Sequence[Budget]) -> list[LookFirst]:
     """One per phase whose path runs through the CPU, for the rank that the phase's budget is shown of.
 
-    The longest record of the most telling kind that holds enough; a thread only where nothing else was
-    recorded. Ranges that engines put around whole steps never count.
+    The longest record of the most telling kind that holds enough; a thread only where no record does.
+    Ranges that engines put around whole steps never count.
     """
     result = []
     for budget in leading_budgets(budgets):
         rows = [row for row in host_time if row.phase == budget.phase and row.rank == budget.rank]
-        chosen = _choose([row for row in rows if _tells(row)])
+        total = sum(row.path_ns for row in rows if row.by == "thread")
+        chosen = _choose([row for row in rows if _tells(row)], total)
         if chosen is not None:
-            total = sum(row.path_ns for row in rows if row.by == chosen.by)
             result.append(_struct(chosen, total))
     return result
 
@@ -38,22 +43,23 @@ def _tells(row: HostTime) -> bool:
     return row.name not in (NOTHING, OTHER) and not whole_step
 
 
-def _choose(rows: Sequence[HostTime]) -> HostTime | None:
+def _choose(rows: Sequence[HostTime], total_ns: int) -> HostTime | None:
     longest = max((row.path_ns for row in rows if row.by != "thread"), default=0)
+    least = max(ENOUGH * longest, LEAST * total_ns)
     for kind in PREFERENCE:
         best = max((row for row in rows if row.by == kind), key=lambda row: row.path_ns, default=None)
-        if best is not None and (kind == "thread" or best.path_ns >= ENOUGH * longest):
+        if best is not None and (kind == "thread" or best.path_ns >= least):
             return best
     return None
 
 
 def _struct(row: HostTime, total_ns: int) -> LookFirst:
-    kind = {"call": "CUDA call", "frame": "Python frame"}.get(row.by, row.by)
     percent = round(100 * row.path_ns / total_ns)
-    why = (
-        f"no other {kind} holds more of the CPU's time on the path: {percent} % of it,"
-        f" in {row.windows_with} of {row.windows} steps"
-    )
+    where = f"{percent} % of the CPU's time on the path, in {row.windows_with} of {row.windows} steps"
+    kind = {"call": "CUDA call", "frame": "Python frame"}.get(row.by, row.by)
+    why = f"no other {kind} holds more: {where}"
+    if row.by == "thread":
+        why = f"no call, op, frame or range inside the step holds a tenth of the CPU's time; this thread holds {where}"
     return LookFirst(
         rank=row.rank,
         phase=row.phase,

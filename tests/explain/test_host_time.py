@@ -139,9 +139,9 @@ def test_a_frame_is_looked_at_before_the_range_around_it() -> None:
     assert (found.by, found.name, found.path_ns, found.per_step_ns) == (
         "frame", "sampler.py(12): pick", 40_000, 40_000,
     )  # fmt: skip
+    assert found.share_of_host == 40 / 170
     assert (
-        found.why
-        == "no other Python frame holds more of the CPU's time on the path: 24 % of it, in 1 of 1 steps"
+        found.why == "no other Python frame holds more: 24 % of the CPU's time on the path, in 1 of 1 steps"
     )
 
 
@@ -160,7 +160,15 @@ def test_a_range_around_a_whole_step_tells_nothing() -> None:
 
 def test_a_thread_is_named_where_nothing_else_was_recorded() -> None:
     built = schedule().launch(0, 4, runs=(10, 20)).sync(4, 20, stream=7).launch(100, 104, runs=(110, 120))
-    assert look_at(built).by == "thread"
+    found = look_at(built)
+    assert (found.by, found.name, found.share_of_host) == ("thread", "thread main", 1.0)
+    assert found.why.startswith("no call, op, frame or range inside the step holds a tenth of the CPU's time")
+
+
+def test_a_record_that_holds_next_to_nothing_is_not_looked_at() -> None:
+    """The op holds 8 us of 88."""
+    built = schedule().range(0, 200, "s").op(0, 8, "aten::index").launch(88, 92, runs=(100, 199))
+    assert look_at(built, steps="^s$").by == "thread"
 
 
 def test_a_path_without_the_cpu_has_nothing_to_look_at() -> None:
