@@ -22,6 +22,7 @@ _CAST = re.compile(
 )
 _LAMBDA = re.compile(r"\[lambda[^\[\]]*\(instance \d+\)\]|\{lambda[^{}]*#\d+\}|'lambda\d*'")
 _CLONE = re.compile(r"(?: \[clone [^\]]*\]|\.kd)+$")
+_CUTE_ARGUMENTS = re.compile(r"_object_at_|_(?:tensor(?:ptr|\d)|CopyAtom|TiledCopy|TiledMMA)")
 _LENGTH = re.compile(r"(\d+)(?=[A-Za-z_])")
 _NO_IDENTIFIER = re.compile(r"L[a-z]n?\d+E|[ST]\d*_|DF\d+[b_]?|A\d+_|Lb[01]E")
 
@@ -90,6 +91,8 @@ def _forms(name: str) -> tuple[str, str]:
         return base[:LONGEST_BASE], full[:LONGEST_FULL]
     plain = _plain(name[:LONGEST_FULL])
     base = re.split(r"[<(]", plain, maxsplit=1)[0].strip()[:LONGEST_BASE] or name[:LONGEST_BASE]
+    if base.startswith("kernel_cutlass_"):  # CuTe DSL: the types of the arguments are part of the name
+        base = _CUTE_ARGUMENTS.split(base, maxsplit=1)[0]
     full = _CAST.sub("", plain)
     return base, _LAMBDA.sub("lambda", full) if "lambda" in full else full
 
