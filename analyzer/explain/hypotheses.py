@@ -10,13 +10,13 @@ import msgspec
 import numpy as np
 
 from analyzer.diagnosis import NO_EVENT, Evidence, Hypothesis, Measured, Share, Verdict
+from analyzer.explain.amounts import Paths, amounts, ceiling
 from analyzer.explain.catalogue import MEASURABLE, UNMEASURED, Entry, Open
 from analyzer.explain.facts import recorded
-from analyzer.explain.grids import coverage
 from analyzer.explain.segments import event_columns
-from analyzer.explain.shares import Paths, WindowShares, amounts, ceiling_shares, share_of, window_shares
+from analyzer.explain.shares import WindowShares, share_of
 from analyzer.model import IntArray
-from analyzer.reconstruct.critical_path import Path, join_paths
+from analyzer.reconstruct.critical_path import Path
 from analyzer.reconstruct.rank import RankAccount
 
 EVIDENCE_ROWS = 3
@@ -41,23 +41,17 @@ def gather(
     account: RankAccount, rank: int, indices: Sequence[int], thresholds: Mapping[str, float]
 ) -> RankEvidence:
     """Measure one rank's windows (positions in ``account.windows``) for every hypothesis."""
-    paths = [account.paths[index] for index in indices]
-    whole = join_paths(paths)
-    measured = Paths(
-        paths, whole, account.work, coverage(account.trace, account.work.table),
-        thresholds["small_grid_coverage"],
-    )  # fmt: skip
-    owner = np.repeat(np.asarray(indices, np.int64), [len(path) for path in paths])
+    paths = Paths(account, indices, thresholds["small_grid_coverage"])
+    owner = np.repeat(np.asarray(indices, np.int64), [len(path) for path in paths.each])
     first = np.cumsum([0, *(len(path) for path in account.paths)])
     line = np.concatenate([np.empty(0, np.int64), *(np.arange(first[at], first[at + 1]) for at in indices)])
     shares: dict[str, WindowShares] = {}
     evidence: dict[str, list[Evidence]] = {}
     for entry in MEASURABLE:
-        mine = amounts(entry, measured)
-        certain = amounts(entry, measured, certain=True)
-        shares[entry.id] = window_shares(entry, measured, mine, certain)
-        evidence[entry.id] = _evidence(account, rank, whole, owner, line, mine)
-    ceilings = {entry.id: ceiling_shares(entry.ceiling, measured) for entry in UNMEASURED if entry.ceiling}
+        measured = amounts(entry, paths)
+        shares[entry.id] = measured.per_window(paths)
+        evidence[entry.id] = _evidence(account, rank, paths.whole, owner, line, measured.mine)
+    ceilings = {entry.id: ceiling(entry.ceiling, paths) for entry in UNMEASURED if entry.ceiling}
     return RankEvidence(
         rank=rank,
         device_events=len(account.work),
@@ -134,7 +128,8 @@ def _speaker(
     strength = {"supported": 2, "inconclusive": 1, "contradicted": 0}
     shares = [(part, share_of(of_rank)) for part, of_rank in parts]
     return max(
-        shares, key=lambda pair: (strength[_decide(pair[1][1], pair[1][2], thresholds)], pair[1][0], -pair[0].rank)
+        shares,
+        key=lambda pair: (strength[_decide(pair[1][1], pair[1][2], thresholds)], pair[1][0], -pair[0].rank),
     )
 
 

@@ -234,6 +234,7 @@ def _constants(account: RankAccount, thresholds: Mapping[str, float]) -> Constan
         stream_tau_ns=known.tau_ns,
         turnaround_ns=known.turnaround_ns,
         turnaround_samples=known.turnaround_samples,
+        event_hop_ns=account.bindings.event_hop_ns,
         quiet_ns=known.quiet_ns,
         burst_gap_ns={
             place_of_thread(account.trace.process, thread): entry.burst_gap_ns

@@ -12,13 +12,16 @@ import numpy as np
 from analyzer.categories import Binding
 from analyzer.cuda_api import CallKind
 from analyzer.model import IntArray, ProcessTrace, SmallArray, StreamFlag
-from analyzer.reconstruct.constants import Constants
+from analyzer.reconstruct.constants import Constants, silent_launches
 from analyzer.reconstruct.replays import Replays
 from analyzer.reconstruct.sync_targets import SyncTargets
 from analyzer.reconstruct.work import NO_TIME, BoolArray, Calls, Work, group_indices
+from analyzer.stats import quantile
 
 EVENT_HOP_NS = 5_000
-"""A recorded event explains a start up to this long after its work: 1 to 3 us are usual."""
+"""A recorded event explains a start at least up to this long after its work: 1 to 3 us are usual ..."""
+HOP_SAMPLE = 8
+"""... and up to the 95 % quantile of this capture's own hops, if it has so many (19 us on a V100)."""
 HOP_SHARE = 20
 HOP_MAX_NS = 50_000
 """An inferred dependency may leave this part of the unexplained time, and at most this long, unexplained."""
@@ -31,6 +34,7 @@ class Bindings:
     kind: SmallArray  # Binding
     predecessor: IntArray
     inferred: BoolArray  # whether the gap before the row is an inference
+    event_hop_ns: int  # up to here after the end of its work a recorded event explains a start
     latency_high_ns: IntArray  # up to here after the launch call's start submission explains the wait
     discarded: int  # predecessors that did not precede in the total order
     unresolved_waits: int  # device-side waits whose event record is unknown
@@ -68,13 +72,37 @@ def bind(
     kind[by_stream] = Binding.STREAM
     predecessor = np.where(by_stream, stream, np.where(by_event, event, -1))
     inferred = np.zeros(len(work), bool)
-    _infer(work, kind, predecessor, inferred, stream, high, constants.turnaround_ns)
+    hop = _event_hop(work, np.flatnonzero(kind == Binding.EVENT), predecessor, ready_launch, constants)
+    _infer(work, kind, predecessor, inferred, stream, high, constants.turnaround_ns, hop)
+
+    kind[_behind_a_loss(work, calls, kind, predecessor)] = Binding.MISSING
 
     inner = replays.inner >= 0
     kind[inner] = Binding.GRAPH
     predecessor[inner] = replays.inner[inner]
     inferred[inner] = replays.inner_inferred[inner]
-    return Bindings(kind, predecessor, inferred, high, discarded, unresolved)
+    return Bindings(kind, predecessor, inferred, hop, high, discarded, unresolved)
+
+
+def _behind_a_loss(work: Work, calls: Calls, kind: SmallArray, predecessor: IntArray) -> IntArray:
+    """Rows whose wait nothing explains and between whose launch and their predecessor's something was
+    launched that left no device row: it may have run in the gap.
+    """
+    rows = np.flatnonzero((kind == Binding.UNSEEN) & (predecessor >= 0))
+    silent = silent_launches(work, calls)
+    before = work.submitted_ns[predecessor[rows]]
+    between = np.searchsorted(silent, work.launch_ns[rows]) > np.searchsorted(silent, before)
+    return rows[between]
+
+
+def _event_hop(
+    work: Work, rows: IntArray, predecessor: IntArray, ready_launch: IntArray, constants: Constants
+) -> int:
+    """Longest usual time from the end of the work before an event to the start of what waits for it, ns."""
+    sure = rows[ready_launch[rows] <= work.end_ns[predecessor[rows]]]
+    hops = work.start_ns[sure] - work.end_ns[predecessor[sure]]
+    learned = min(quantile(hops, 0.95), HOP_MAX_NS) if len(hops) >= HOP_SAMPLE else 0
+    return max(EVENT_HOP_NS, constants.turnaround_ns, learned)
 
 
 def _ready(work: Work, predecessor: IntArray, tau_ns: int) -> IntArray:
@@ -243,10 +271,12 @@ def _infer(
     stream: IntArray,
     latency_high_ns: IntArray,
     turnaround_ns: int,
+    event_hop_ns: int,
 ) -> None:
     """Where no candidate explains the start, work that ended just before it elsewhere; else "unseen".
 
-    Submission explains a start up to the high latency; any other candidate up to the turnaround. Work
+    Submission explains a start up to the high latency, a recorded event up to the hop, stream order up to
+    the turnaround. Work
     elsewhere may have ended a twentieth of the unexplained time before (at most 50 us): a hop over an
     event took 19 us on a V100 whose turnaround is 9 us.
     Without a launch record nothing can be called unseen: such gaps are missing evidence.
@@ -258,7 +288,7 @@ def _infer(
     missing = kind == Binding.MISSING
     gap = work.start_ns - work.end_ns[predecessor]
     wait = work.start_ns - work.launch_ns
-    usual = np.where(kind == Binding.EVENT, max(EVENT_HOP_NS, turnaround_ns), turnaround_ns)
+    usual = np.where(kind == Binding.EVENT, event_hop_ns, turnaround_ns)
     stretched = (predecessor >= 0) & (gap > usual)
     late = by_submission & (wait > latency_high_ns)
     by_end = np.argsort(work.end_ns, kind="stable")

@@ -44,6 +44,7 @@ class HeldCalls:
     end_ns: IntArray
     work: IntArray  # row of Work that it waited for
     call: IntArray  # index into Calls (of a polling loop: the last query)
+    nearly: IntArray  # calls whose work ended just before they began: by a later device clock it held them
     doubtful: BoolArray  # short, and what it waited for is a guess: the device may not have held it
     queue_depth: int | None  # launches in flight at which launching blocks, None never seen
     queue_held: int  # launches longer than 100 us that a full queue held
@@ -52,8 +53,13 @@ class HeldCalls:
         return len(self.thread)
 
 
-def find_held(targets: SyncTargets, process: ProcessTrace, *, sole_device: bool) -> HeldCalls:
-    """All device-held calls of the process, as one rank's device work shows them."""
+def find_held(
+    targets: SyncTargets, process: ProcessTrace, *, sole_device: bool, slack_ns: int = 0
+) -> HeldCalls:
+    """All device-held calls of the process, as one rank's device work shows them.
+
+    ``slack_ns``: how much later the device clock could be and still contradict nothing.
+    """
     work, calls = targets.work, targets.calls
     found = np.full(len(calls), -1, np.int64)
     depth, queue_held = None, 0
@@ -71,10 +77,23 @@ def find_held(targets: SyncTargets, process: ProcessTrace, *, sole_device: bool)
         end_ns=calls.end_ns[order],
         work=found[order],
         call=order,
+        nearly=_nearly(found, targets, slack_ns, sole_device=sole_device),
         doubtful=_doubtful(targets, order, sole_device=sole_device),
         queue_depth=depth,
         queue_held=queue_held,
     )
+
+
+def _nearly(found: IntArray, targets: SyncTargets, slack_ns: int, *, sole_device: bool) -> IntArray:
+    """Waits for a known target that had ended less than the clock's slack before they began."""
+    calls, work = targets.calls, targets.work
+    kinds = (CallKind.STREAM_SYNC, CallKind.EVENT_SYNC, CallKind.DEVICE_SYNC)
+    waits = np.flatnonzero(np.isin(calls.kind, kinds) & (found < 0))
+    if not len(work) or not slack_ns:
+        return waits[:0]
+    target = targets.certain(waits, sole_device=sole_device)
+    ended_before = calls.start_ns[waits] - work.end_ns[target]
+    return waits[(target >= 0) & (ended_before < min(slack_ns, NEAR_NS))]
 
 
 def _doubtful(targets: SyncTargets, call: IntArray, *, sole_device: bool) -> BoolArray:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analyzer.cuda_api import base_name
+from analyzer.cuda_api import CallKind, base_name
 from analyzer.model import IntArray, ProcessTrace
 from analyzer.reconstruct.work import NO_TIME, Calls, Work
 from analyzer.stats import quantile
@@ -63,13 +63,14 @@ def learn(work: Work, calls: Calls, process: ProcessTrace) -> Constants:
     latency, pooled = _latencies(work, calls, process)
     if not pooled.samples:
         assumed.append("launch_lambda_ns")
-    gaps = _queued_gaps(work, pooled.low_ns)
-    if len(gaps):
+    gaps = _queued_gaps(work, calls, pooled.low_ns)
+    if len(gaps) >= MIN_SAMPLE:
         tau = quantile(gaps, 0.05)
         usual = quantile(gaps, 0.95) if len(gaps) >= P95_SAMPLE else 2 * quantile(gaps, 0.5)
         turnaround = max(TURNAROUND_FLOOR_NS, usual)
-    else:
-        tau, turnaround = ASSUMED_TAU_NS, TURNAROUND_FLOOR_NS
+    else:  # a few gaps may all be waits of another kind: they may shorten what is assumed, never stretch it
+        tau = min([ASSUMED_TAU_NS, *gaps.tolist()])
+        turnaround = TURNAROUND_FLOOR_NS
         assumed += ["stream_tau_ns", "turnaround_ns"]
     return Constants(latency, pooled, tau, turnaround, len(gaps), QUIET_NS, tuple(assumed))
 
@@ -128,18 +129,31 @@ def _busy_before(work: Work, rows: IntArray) -> IntArray:
     return reach[rows]
 
 
-def _queued_gaps(work: Work, lambda_ns: int) -> IntArray:
+def silent_launches(work: Work, calls: Calls) -> IntArray:
+    """Instants of launch calls without any device row, sorted: lost rows, or launches into a capture."""
+    launch = np.isin(calls.kind, (CallKind.LAUNCH, CallKind.GRAPH_LAUNCH))
+    launch[work.launch[work.linked]] = False
+    return np.sort(calls.start_ns[launch])
+
+
+def _queued_gaps(work: Work, calls: Calls, lambda_ns: int) -> IntArray:
     """Gaps between neighbours of one stream whose second was submitted before the first had ended.
 
-    Gaps in which work of another stream ended are left out: they may be waits for that work.
+    Gaps that may be waits are left out: work of another stream ended in them, or between the two launches
+    a stream was told to wait or something was launched whose device row is missing.
     """
     ends = np.sort(work.end_ns)
+    told = np.sort(
+        np.concatenate((calls.start_ns[calls.kind == CallKind.STREAM_WAIT], silent_launches(work, calls)))
+    )
     gaps: list[IntArray] = []
     for rows in work.lanes.values():
         first, second = rows[:-1], rows[1:]
         gap = work.start_ns[second] - work.end_ns[first]
         queued = work.linked[second] & (work.launch_ns[second] + lambda_ns <= work.end_ns[first])
         queued &= (work.replay[second] < 0) & (gap >= 0)
+        since = np.where(work.linked[first], work.launch_ns[first], work.start_ns[first])
+        queued &= np.searchsorted(told, work.launch_ns[second]) <= np.searchsorted(told, since)
         first, second, gap = first[queued], second[queued], gap[queued]
         ended = np.searchsorted(ends, work.start_ns[second], side="right") - np.searchsorted(
             ends, work.end_ns[first], side="right"

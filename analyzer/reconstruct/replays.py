@@ -88,7 +88,8 @@ def _bind_inner(
     candidate = order[by_key[np.maximum(at, 0)]]
     fits = (at >= 0) & (work.replay[candidate] == work.replay[open_nodes]) & (candidate < open_nodes)
     inner[open_nodes[fits]] = candidate[fits]
-    inferred[open_nodes[fits]] = True
+    # behind the last node of its own stream nothing is guessed, however long the gap is
+    inferred[open_nodes[fits]] = work.lane[candidate[fits]] != work.lane[open_nodes[fits]]
     is_root[open_nodes[~fits]] = True
 
 

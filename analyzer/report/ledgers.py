@@ -64,6 +64,7 @@ def constants_table(diagnosis: Diagnosis) -> str:
             kind("turnaround_ns"),
             f"{values.turnaround_samples:,}",
         ],
+        ["hop over a recorded event", f"{values.event_hop_ns:,} ns", "measured here, at least 5 µs", ""],
         ["quiet time before a hand-over", f"{values.quiet_ns:,} ns", "setting", ""],
     ]
     rows += [

@@ -60,6 +60,7 @@ CONSTANTS = Constants(
     stream_tau_ns=900,
     turnaround_ns=2_000,
     turnaround_samples=431,
+    event_hop_ns=5_000,
     quiet_ns=20_000,
     burst_gap_ns={"decode-main": 140_000},
     queue_depth_limit=1_021,
