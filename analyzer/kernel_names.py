@@ -60,16 +60,20 @@ def _mangled(name: str) -> tuple[str, str]:
 
 def _function(text: str) -> str:
     """``text`` without a leading return type that itself has template arguments."""
-    depth = 0
+    open_: list[str] = []
     last = 0
     for at, letter in enumerate(text):
-        if letter == "(" and depth == 0 and at > last:
+        if letter == "(" and not open_ and at > last:
             break
         if letter in "<([{":
-            depth += 1
-        elif letter in ">)]}":
-            depth -= 1
-        elif letter == " " and depth == 0:
+            open_.append(letter)
+        elif letter == ">":  # a comparison where it stands in parentheses
+            if open_ and open_[-1] == "<":
+                open_.pop()
+        elif letter in ")]}":
+            while open_ and open_.pop() == "<":
+                pass
+        elif letter == " " and not open_:
             last = at + 1
     return text[last:]
 
