@@ -51,7 +51,11 @@ def test_each_command_and_option_is_documented(command: str) -> None:
 
 @pytest.mark.parametrize("command", sorted(COMMANDS))
 def test_each_documented_option_exists(command: str) -> None:
-    known = {option for parameter in COMMANDS[command].params for option in (*parameter.opts, *parameter.secondary_opts)}
+    known = {
+        option
+        for parameter in COMMANDS[command].params
+        for option in (*parameter.opts, *parameter.secondary_opts)
+    }
     rows = [line.split(" | ")[0] for line in section(command).splitlines() if line.startswith("| `-")]
     for option in re.findall(r"`(-[-a-z]+)", "\n".join(rows)):
         assert option in known

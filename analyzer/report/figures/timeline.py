@@ -50,16 +50,15 @@ ROW_IN = 0.155
 MOST_LABELS = 250
 MOST_JUMPS = 400
 WIDE_PIXELS = 5
-RANGE_FILL = Fill("#D3E0EC")
 NESTED_FILLS = {
-    DetailKind.RANGE: RANGE_FILL,
-    DetailKind.OP: Fill("#E9E9DC"),
-    DetailKind.FRAME: Fill("#EFE2E6"),
+    DetailKind.RANGE: Fill("#C0D2E6"),
+    DetailKind.OP: Fill("#EFECDD"),
+    DetailKind.FRAME: Fill("#EFECDD", "--"),
 }
 CALL_FILLS = {
     DetailKind.LAUNCH: Fill(GROUP_COLOURS["launches"]),
-    DetailKind.HELD: Fill("#B4B4B4", "////"),
-    DetailKind.API: Fill("#B4B4B4"),
+    DetailKind.HELD: Fill("#9A9A9A", "////"),
+    DetailKind.API: Fill("#9A9A9A"),
     DetailKind.OS: Fill(GROUP_COLOURS["other"], "//"),
     DetailKind.PROFILER: Fill(GROUP_COLOURS["other"]),
 }
