@@ -257,12 +257,17 @@ def hypothesis_rows(diagnosis: Diagnosis) -> Iterable[Row]:
 
 def struct_rows(rows: Iterable[msgspec.Struct]) -> Iterable[Row]:
     """Rows of the ``*_COLUMNS`` that follow a struct; sizes in x, y and z as ``128x1x1``."""
+    plans: dict[type[msgspec.Struct], list[tuple[str, bool]]] = {}
+    parts = Quantiles.__struct_fields__
     for row in rows:
+        kind = type(row)
+        if kind not in plans:  # types of fields are resolved once, not for every row
+            fields = msgspec.structs.fields(kind)
+            plans[kind] = [(field.name, Quantiles in get_args(field.type)) for field in fields]
         values: list[Any] = []
-        for field in msgspec.structs.fields(row):
-            value = getattr(row, field.name)
-            if Quantiles in get_args(field.type):
-                parts = Quantiles.__struct_fields__
+        for name, nested in plans[kind]:
+            value = getattr(row, name)
+            if nested:
                 values += [None] * len(parts) if value is None else [getattr(value, part) for part in parts]
             else:
                 values.append("x".join(map(str, value)) if isinstance(value, tuple) else value)

@@ -8,7 +8,9 @@ import pytest
 from analyzer.analysis import Analysis
 from analyzer.diagnosis import Detail, DetailKind, DetailTable
 from analyzer.explain import detail as module
-from analyzer.model import CopyKind
+from analyzer.explain.focus import focus_rank
+from analyzer.model import Capture, CopyKind
+from analyzer.pipeline import analyze
 from tests.builders import Schedule, analysis_of, schedule
 from tests.captures.results import analysis_of as analysis_of_capture
 from tests.shared import needs_shared
@@ -133,10 +135,22 @@ def test_what_does_not_fit_is_left_out_and_counted(
     assert (detail.events, detail.left_out) == (room, 6 - room)
 
 
-def test_without_a_step_that_takes_time_nothing_is_shown() -> None:
-    analysis = analysis_of(schedule().range(0, 100, "s"), steps="^s$", boundary="device")
-    shown = analysis.diagnosis.detail
-    assert (shown is None) == (analysis.detail is None)
+def test_of_several_ranks_the_slowest_is_shown_and_the_queue_of_each() -> None:
+    built = (steps(100, 100), steps(150, 150), steps(120, 120))
+    capture = Capture(tuple(one.build() for one in built), (0, 1, 2))
+    analysis = analyze(capture, steps="^s$")
+    assert analysis.diagnosis.detail is not None and analysis.queue is not None
+    assert (
+        analysis.diagnosis.detail.rank,
+        focus_rank(analysis.diagnosis.budget, analysis.diagnosis.ranks),
+    ) == (1, 1)
+    assert np.unique(analysis.queue.rank).tolist() == [0, 1, 2]
+
+
+def test_without_windows_nothing_is_shown() -> None:
+    """Marks alone: no thread did anything that a window could cover."""
+    analysis = analysis_of(schedule())
+    assert (analysis.diagnosis.detail, analysis.detail) == (None, None)
 
 
 @needs_shared
