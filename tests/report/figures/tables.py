@@ -102,7 +102,7 @@ def segment_table(
 
 def queue_table(bins: int = 100, rank: int = 0) -> QueueTable:
     """From 0 to 50 ms; no launch in every third bin."""
-    edges = np.arange(bins + 1, dtype=np.int64) * 50 * MS // bins
+    edges = np.arange(bins + 1, dtype=np.int64) * 50 * MS // max(bins, 1)
     at = np.arange(bins, dtype=np.int64)
     none = at % 3 == 2
     return QueueTable(
