@@ -105,3 +105,32 @@ def test_the_runtimes_blit_kernels(name: str, copy: bool, fill: bool) -> None:
 )  # fmt: skip
 def test_recorded_collective_names_in_one_spelling(recorded: str, operation: str) -> None:
     assert RULES.metadata_operation(recorded) == operation
+
+
+@pytest.mark.parametrize(
+    ("name", "class_", "family", "fused"),
+    [
+        ("ncclDevKernel_Generic_4(ncclDevKernelArgsStorage<4096ul>)", "collective", "nccl", False),
+        ("nccl_ep_jit_ht_dispatch_kernel", "collective.ep", "nccl", False),
+        ("void vllm::cross_device_reduce_1stage<float, 8>(x)", "collective", "custom", False),
+        ("void quickreduce::allreduce_prototype_twoshot<x>()", "collective", "custom", False),
+        (
+            "void (anonymous namespace)::multimem_all_gather_kernel<16>()",
+            "collective",
+            "symmetric_memory",
+            False,
+        ),
+        ("nvshmemi_barrier_on_stream_kernel", "collective", "nvshmem", False),
+        ("mscclKernel_Sum_half_LL", "collective", "msccl", False),
+        ("kuserbuffers_pushsend", "collective", "userbuffers", False),
+        ("void deep_ep::internode_ll::dispatch<true, 7168>(x)", "collective.ep", "deepep", False),
+        ("void x::moeA2ADispatchKernel<8>()", "collective.ep", "expert_parallel", False),
+        ("void x::allreduce_fusion_kernel_twoshot_sync<1>()", "collective", "custom", True),
+        ("void aiter::local_device_load_rmsnorm<x>(y)", "collective", "custom", True),
+        ("kernel_gemm_rs", "collective", "custom", True),
+        ("ampere_sgemm_128x64_tn", "gemm", None, False),
+    ],
+)
+def test_families_and_fused_kernels(name: str, class_: str, family: str | None, fused: bool) -> None:
+    assert RULES.kernel_class(name) == class_
+    assert (RULES.collective_family(name), RULES.is_fused_collective(name)) == (family, fused)
