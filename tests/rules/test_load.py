@@ -130,7 +130,7 @@ KERNEL = "[[kernel]]\nclass = 'gemm'\npattern = '{}'\n"
         ("[[collective]]\npattern = 'x'\nfused = 1", "collective rule 1", "neither true nor false", "fused = true"),
         ("[[collective]]\npattern = 'x'\nclass = 'gemm'", "collective rule 1", "none of a collective", "collective.ep"),
         ("[[collective]]\npattern = 'x'\noperation = 'All Reduce'", "collective rule 1", "is no name", "lower-case"),
-        ("[[collective]]\npattern = 'x'\nlocal = true\nfused = true", "collective rule 1, which is local", "'fused'", ""),
+        ("[[collective]]\npattern = 'x'\nlocal = true\nfused = true", "collective rule 1, which is local", "fused", ""),
         ("[[operation]]\npattern = 'x'", "operation rule 1", "has no operation", "operation ="),
         ("[[copy]]\npattern = 'x'\nclass = 'y'", "copy rule 1", "'class' has no meaning", "use pattern"),
         ("[thresholds]\nsupported = 0.2", "thresholds.supported", "no threshold of this name", "supported_share"),
