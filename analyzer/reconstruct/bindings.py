@@ -75,6 +75,7 @@ def bind(
     hop = _event_hop(work, np.flatnonzero(kind == Binding.EVENT), predecessor, ready_launch, constants)
     _infer(work, kind, predecessor, inferred, stream, high, constants.turnaround_ns, hop)
 
+    inferred[_told_to_wait(work, calls, kind, stream)] = False
     kind[_behind_a_loss(work, calls, kind, predecessor)] = Binding.MISSING
 
     inner = replays.inner >= 0
@@ -82,6 +83,16 @@ def bind(
     predecessor[inner] = replays.inner[inner]
     inferred[inner] = replays.inner_inferred[inner]
     return Bindings(kind, predecessor, inferred, hop, high, discarded, unresolved)
+
+
+def _told_to_wait(work: Work, calls: Calls, kind: SmallArray, stream: IntArray) -> IntArray:
+    """Rows bound by work elsewhere before whose launch a stream was told to wait: that they waited is
+    recorded, only for what is inferred.
+    """
+    told = np.sort(calls.start_ns[(calls.kind == CallKind.STREAM_WAIT) & (calls.result <= 0)])
+    rows = np.flatnonzero((kind == Binding.INFERRED) & work.linked & (stream >= 0))
+    before = np.searchsorted(told, work.submitted_ns[stream[rows]])
+    return rows[np.searchsorted(told, work.launch_ns[rows]) > before]
 
 
 def _behind_a_loss(work: Work, calls: Calls, kind: SmallArray, predecessor: IntArray) -> IntArray:

@@ -23,6 +23,8 @@ REST_NS = 200_000
 of some 30 us by chance."""
 MIN_COVER = 0.5
 """A delegate's work spans at least this share of the silence."""
+MIN_HABIT = 0.5
+"""Share of a delegate's records that lie in silences of the thread it works for."""
 FAR = np.iinfo(np.int64).max // 4
 
 
@@ -81,7 +83,22 @@ def find_delegations(activity: Activity, in_call: BoolArray, works: BoolArray, q
     order = np.lexsort((owner[begin], -time[end], silence))
     order = order[np.diff(silence[order], prepend=-1) > 0]
     silence, begin, end = silence[order], begin[order], end[order]
+    habit = _habitual(activity, owner[silence], begin, end)
+    silence, begin, end = silence[habit], begin[habit], end[habit]
     return Delegations(owner[silence], owner[begin], time[silence], time[silence + 1], time[begin], time[end])
+
+
+def _habitual(activity: Activity, waiter: IntArray, begin: IntArray, end: IntArray) -> BoolArray:
+    """Whether the helper does most of its work while this waiter is silent.
+
+    A thread that is busy now and then falls into another's long silence by chance, but not as a habit.
+    """
+    threads = int(activity.owner.max()) + 1 if len(activity) else 1
+    in_all = np.bincount(activity.owner, minlength=threads)
+    pair = waiter * threads + activity.owner[begin]
+    inside = np.zeros(threads * threads, np.int64)
+    np.add.at(inside, pair, end - begin + 1)
+    return np.asarray(inside[pair] >= MIN_HABIT * in_all[activity.owner[begin]], bool)
 
 
 def _pairs(time: IntArray, silences: IntArray, begins: IntArray) -> tuple[IntArray, IntArray]:

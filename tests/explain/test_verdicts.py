@@ -490,3 +490,64 @@ def test_the_gain_is_bounded_by_all_that_could_belong() -> None:
     entry = verdicts(built)["kernel-bound"]
     assert value(entry) == 50 + 10 + 49
     assert entry.gain_upper_bound_ns == (50 + 10 + 49 + 30) * 1000
+
+
+def late_device_clock(wait_from: int) -> Schedule:
+    """
+    main      |L a 0-4   |wait-(wait+2)   |op ... |L b     60 such pairs, in which the device clock may be late
+    stream 7       |a 10-40
+    """
+    built = schedule()
+    for at in range(60):
+        start = 1_000 * at
+        built.launch(start, start + 4, runs=(start + 10, start + 40), name="a")
+        built.sync(start + wait_from, start + wait_from + 2, stream=7)
+        built.op(start + wait_from + 2, start + 500, "prepare")
+    return built
+
+
+@pytest.mark.parametrize(("wait_from", "at_most"), [(41, 0.9), (95, 0.0)])
+def test_a_wait_that_a_later_device_clock_would_make_held_counts_at_most(
+    wait_from: int, at_most: float
+) -> None:
+    """The wait begins 1 us after a ended, and returns 3 us after: the clock could be up to 3 us late."""
+    entry = verdicts(late_device_clock(wait_from))["synchronization"]
+    assert entry.share is not None
+    assert entry.share.value == 0
+    assert entry.share.interval[0] == 0
+    assert (entry.share.interval[1] > at_most) == (at_most > 0)
+
+
+def test_overhead_of_any_thread_could_be_the_profilers_part_of_the_path() -> None:
+    """
+    main     |L a 0-4   |sync 4-45  |nothing recorded        |L b 145-149
+    other                            |overhead 60-120
+    stream 7      |a 10-40                                        |b 155-255
+    """
+    built = (
+        schedule()
+        .launch(0, 4, runs=(10, 40), name="a")
+        .sync(4, 45, stream=7)
+        .launch(145, 149, runs=(155, 255), name="b")
+        .thread("other")
+        .overhead(60, 120)
+    )
+    assert interval(verdicts(built)["profiler-distortion"]) == (0, 0, 60 / 255)
+
+
+def test_a_guessed_wait_under_which_kernels_ran_elsewhere_could_be_their_time() -> None:
+    """
+    main      |L a|L x 3-5     |L b 8-10
+    stream 7       |a 10-60               |b 101-120     why b waited is not recorded
+    stream 20           |x 11-100
+    """
+    built = (
+        schedule()
+        .launch(0, 2, runs=(10, 60), name="a")
+        .launch(3, 5, runs=(11, 90), name="x", stream=20)
+        .launch(8, 10, runs=(101, 120), name="b")
+    )
+    found = verdicts(built)
+    assert interval(found["kernel-bound"]) == (69 / 120, 69 / 120, 99 / 120)
+    assert interval(found["dependency-stalls"]) == (0, 41 / 120, 41 / 120)
+    assert interval(found["device-turnaround"]) == (0, 0, 41 / 120)

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from analyzer.categories import DEVICE_CATEGORIES, Binding
-from analyzer.reconstruct.bindings import EVENT_HOP_NS, HOP_MAX_NS, HOP_SHARE
+from analyzer.reconstruct.bindings import HOP_MAX_NS, HOP_SHARE
 from analyzer.reconstruct.critical_path import ON_DEVICE
 from analyzer.reconstruct.rank import RankAccount
 from tests.builders import Schedule, account_of, schedule
@@ -45,12 +45,14 @@ class Wait:
 
 
 def bind_slowly(
-    rows: list[Row], waits: list[Wait], tau: int, turnaround: int
+    rows: list[Row], waits: list[Wait], tau: int, turnaround: int, hop: int
 ) -> list[tuple[Binding, int, bool]]:
-    return [_bind(k, rows, waits, tau, turnaround) for k in rows]
+    return [_bind(k, rows, waits, tau, turnaround, hop) for k in rows]
 
 
-def _bind(k: Row, rows: list[Row], waits: list[Wait], tau: int, turnaround: int) -> tuple[Binding, int, bool]:
+def _bind(
+    k: Row, rows: list[Row], waits: list[Wait], tau: int, turnaround: int, hop: int
+) -> tuple[Binding, int, bool]:
     before = rows[: k.at]
     candidates: list[tuple[int, int, Binding, int]] = []  # (ready, preference on a tie, kind, predecessor)
 
@@ -69,7 +71,7 @@ def _bind(k: Row, rows: list[Row], waits: list[Wait], tau: int, turnaround: int)
         kind, bound = latest[2], latest[3]
 
     unexplained = 0
-    usual = max(turnaround, EVENT_HOP_NS) if kind == Binding.EVENT else turnaround
+    usual = hop if kind == Binding.EVENT else turnaround
     if bound >= 0 and k.start - rows[bound].end > usual:
         unexplained = k.start - rows[bound].end
     elif kind == Binding.SUBMISSION and k.launched is not None and k.start - k.launched > k.high:
@@ -80,7 +82,12 @@ def _bind(k: Row, rows: list[Row], waits: list[Wait], tau: int, turnaround: int)
     reach = max(turnaround, min(unexplained // HOP_SHARE, HOP_MAX_NS))
     near = [p for p in before if p.stream != k.stream and 0 <= k.start - p.end <= reach]
     if near:
-        return Binding.INFERRED, max(near, key=lambda p: (p.end, p.at)).at, True
+        told = (
+            k.launched is not None
+            and stream is not None
+            and any(_submitted(stream, rows) <= wait.issued < k.launched for wait in waits)
+        )
+        return Binding.INFERRED, max(near, key=lambda p: (p.end, p.at)).at, not told
     if k.launched is None:
         return Binding.MISSING, stream.at if stream is not None else -1, False
     return (Binding.UNSEEN, bound, True) if bound >= 0 else (kind, bound, False)
@@ -167,7 +174,8 @@ def test_every_row_is_bound_as_the_rules_say(drawn: tuple[Schedule, list[Wait]])
     built, waits = drawn
     account = account_of(built)
     rows, found = rows_of(account), account.bindings
-    expected = bind_slowly(rows, waits, account.constants.tau_ns, account.constants.turnaround_ns)
+    constants = account.constants
+    expected = bind_slowly(rows, waits, constants.tau_ns, constants.turnaround_ns, found.event_hop_ns)
     got = [
         (Binding(int(kind)), int(predecessor), bool(inferred))
         for kind, predecessor, inferred in zip(found.kind, found.predecessor, found.inferred, strict=True)

@@ -8,7 +8,14 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyzer.reconstruct.delegation import LAG_NS, REST_NS, SHORT_SILENCE_NS, Activity, find_delegations
+from analyzer.reconstruct.delegation import (
+    LAG_NS,
+    MIN_HABIT,
+    REST_NS,
+    SHORT_SILENCE_NS,
+    Activity,
+    find_delegations,
+)
 
 QUIET_NS = 20_000
 Found = tuple[int, int, int, int, int, int]
@@ -43,7 +50,14 @@ def slowly(activity: list[list[int]], works: list[bool]) -> list[Found]:
                     best = (waiter, helper, silent, resumed, first, last)
             if best is not None:
                 found.append(best)
-    return found
+    return [entry for entry in found if share_inside(entry[:2], found, activity) >= MIN_HABIT]
+
+
+def share_inside(pair: tuple[int, int], found: list[Found], activity: list[list[int]]) -> float:
+    """Of the helper's instants, those inside its delegations from this waiter."""
+    spans = [(first, last) for waiter, helper, _, _, first, last in found if (waiter, helper) == pair]
+    its = activity[pair[1]]
+    return sum(first <= instant <= last for instant in its for first, last in spans) / len(its)
 
 
 @given(
@@ -73,3 +87,16 @@ def test_a_silence_inside_a_call_is_no_delegation() -> None:
     works = np.array([True, True])
     assert len(find_delegations(activity, np.array([False] * 4), works, QUIET_NS)) == 1
     assert len(find_delegations(activity, np.array([True, False, False, False]), works, QUIET_NS)) == 0
+
+
+def test_a_thread_that_is_busy_all_the_time_is_nobodys_delegate() -> None:
+    """
+    waiter |0            |900
+    helper    |10-890        |1500-1800, |2500-2800, ... work of its own
+    """
+    own = [10_000, 890_000]
+    more = [instant for start in (1_500_000, 2_500_000, 3_500_000) for instant in (start, start + 300_000)]
+    for helper, expected in ((own, 1), (own + more[:2], 1), (own + more, 0)):
+        activity = Activity(np.array([0, 0] + [1] * len(helper)), np.array([0, 900_000, *helper]))
+        found = find_delegations(activity, np.zeros(len(activity), bool), np.array([True, True]), QUIET_NS)
+        assert len(found) == expected

@@ -5,8 +5,10 @@ Without enough samples the constants are the assumed ones: launch latency 5 to 2
 
 from __future__ import annotations
 
+import pytest
+
 from analyzer.model import StreamFlag
-from tests.builders import Schedule, causes_of, path_of, quality_of, schedule
+from tests.builders import Schedule, account_of, causes_of, path_of, quality_of, schedule
 
 
 def test_queued_work_is_bound_by_its_stream() -> None:
@@ -207,6 +209,76 @@ def test_without_a_recorded_cause_work_that_ended_just_before_is_inferred() -> N
         (41, 50, "kernel", "b"),
     ]
     assert causes_of(built)[2] == (40, 41, "inferred", True)
+
+
+def test_where_a_stream_was_told_to_wait_only_what_for_is_inferred() -> None:
+    """
+    main      |L a|L x 3-5 |wait, record unknown |L b 8-10
+    stream 7       |a 10-60
+    stream 20           |x 11-20                          |b 61-70
+    """
+    built = (
+        schedule()
+        .launch(0, 2, runs=(10, 60), name="a")
+        .launch(3, 5, runs=(11, 20), name="x", stream=20)
+        .event_record(5, 6, "done", row=False)
+        .event_wait(6, 7, "done", stream=20)
+        .launch(8, 10, runs=(61, 70), name="b", stream=20)
+    )
+    assert causes_of(built)[-2] == (60, 61, "inferred", False)
+    assert path_of(built)[-2] == (60, 61, "gap.dependency", "b")
+
+
+def test_a_gap_in_which_a_lost_kernel_may_have_run_has_no_known_cause() -> None:
+    """Between the launches of a and b something was launched that left no device row."""
+    built = (
+        schedule()
+        .launch(0, 2, runs=(10, 40), name="a")
+        .launch(2, 4, runs=None, name="lost")
+        .launch(4, 6, runs=(60, 70), name="b")
+    )
+    assert path_of(built)[-2] == (40, 60, "unattributed", "b")
+
+
+def hops(length: int, count: int) -> Schedule:
+    """``count`` pairs of kernels on two streams, the second ``length`` us after the event behind the first."""
+    built = schedule()
+    for at in range(count):
+        host, start = 10 * at, 1_000 + 200 * at
+        built.launch(host, host + 1, runs=(start, start + 50), name=f"a{at}")
+        built.event_record(host + 1, host + 2, f"e{at}")
+        built.event_wait(host + 2, host + 3, f"e{at}", stream=20)
+        built.launch(host + 3, host + 4, runs=(start + 50 + length, start + 150), name=f"b{at}", stream=20)
+    return built
+
+
+@pytest.mark.parametrize(("count", "known"), [(7, False), (8, True)])
+def test_the_usual_hop_over_an_event_is_learned_from_a_sample(count: int, known: bool) -> None:
+    built = hops(9, count)
+    assert account_of(built).bindings.event_hop_ns == (9_000 if known else 5_000)
+    gaps = [cause for cause in causes_of(built) if cause[1] - cause[0] == 9]
+    assert gaps
+    assert all(cause[2:] == ("event" if known else "unseen", not known) for cause in gaps)
+
+
+def test_a_few_gaps_never_stretch_the_usual_turnaround() -> None:
+    """Seven queued kernels that start 9 us after one another; in the eighth gap a sample is large enough."""
+    for count, turnaround in ((8, 2_000), (9, 18_000)):
+        built = schedule()
+        for at in range(count):
+            built.launch(2 * at, 2 * at + 2, runs=(100 + 59 * at, 150 + 59 * at), name=f"k{at}")
+        constants = account_of(built).constants
+        assert constants.turnaround_ns == turnaround
+        assert ("turnaround_ns" in constants.assumed) == (turnaround == 2_000)
+
+
+def test_a_gap_that_may_be_a_wait_teaches_no_turnaround() -> None:
+    built = schedule()
+    for at in range(12):
+        built.event_record(6 * at, 6 * at + 1, f"e{at}", row=False)
+        built.event_wait(6 * at + 1, 6 * at + 2, f"e{at}", stream=7)
+        built.launch(6 * at + 2, 6 * at + 4, runs=(100 + 59 * at, 150 + 59 * at), name=f"k{at}")
+    assert account_of(built).constants.turnaround_samples == 0
 
 
 def test_work_of_another_stream_that_ended_long_before_explains_nothing() -> None:

@@ -153,3 +153,10 @@ def test_a_launch_stream_that_no_record_tells_is_counted_as_inferred() -> None:
     told = schedule().launch(0, 4, runs=(10, 20), stream=7).graph(5, 9, [(30, 40, "node", 7)])
     assert quality_of(eager.graph(5, 9, [(30, 40, "node", 101)]))["graph-launch-stream-inferred"] == 1
     assert "graph-launch-stream-inferred" not in quality_of(told)
+
+
+def test_a_long_gap_inside_a_replay_of_one_stream_is_no_guess() -> None:
+    """The usual turnaround is 2 us; the nodes stand 9 us apart, and nothing else could have been between."""
+    built = schedule().graph(0, 8, [(20, 40, "first", 7), (49, 60, "second", 7)])
+    assert path_of(built)[-2] == (40, 49, "gap.dispatch", "second")
+    assert causes_of(built)[-2] == (40, 49, "graph", False)
