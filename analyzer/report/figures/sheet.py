@@ -31,6 +31,7 @@ TITLE_POINTS = 11.0
 TEXT_POINTS = 8.5
 SMALL_POINTS = 8.0
 MARGIN_IN = 0.12
+POSITION_DIGITS = 6
 LINE_HEIGHT = 1.35
 HANDLE_EM = 2.2
 HANDLE_PAD_EM = 0.8
@@ -131,6 +132,10 @@ class Sheet:
         self.figure.set_layout_engine(engine)
         engine.execute(self.figure)
         self.figure.set_layout_engine("none")
+        for ax in self.figure.axes:
+            # the solver's last digit differs from run to run, and ids in the SVG are made from all digits
+            x, y, width, tall = (round(edge, POSITION_DIGITS) for edge in ax.get_position().bounds)
+            ax.set_position((x, y, width, tall))
 
     def _lines(
         self, lines: list[str], top_in: float, height_in: float, points: float, colour: str, **style: Any

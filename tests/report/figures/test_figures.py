@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from analyzer.diagnosis import Budget, QueueTable
 from analyzer.report.figures import (
     NAMES,
     Drawn,
+    Figures,
     budget_over_steps,
     exposed_time,
     figure_links,
@@ -66,8 +68,14 @@ def rectangles(ax: Axes, colour: str | None = None, hatch: str | None = None) ->
     return found
 
 
+@cache
+def whole() -> Figures:
+    """All figures of the literal analysis."""
+    return figures(tables.analysis())
+
+
 def test_all_figures_of_a_whole_analysis_are_drawn() -> None:
-    result = figures(tables.analysis())
+    result = whole()
     assert [one.name for one in result.drawn] == list(NAMES)
     assert result.not_drawn == ()
     for one in result.drawn:
@@ -119,10 +127,9 @@ def test_links_lead_from_the_report_to_the_files() -> None:
 
 
 def test_settings_of_the_user_have_no_influence_and_stay() -> None:
-    analysis = tables.analysis()
-    before = figures(analysis).files()
+    before = whole().files()
     with matplotlib.rc_context({"font.size": 30, "axes.facecolor": "red", "text.usetex": True}):
-        after = figures(analysis).files()
+        after = figures(tables.analysis()).files()
         assert matplotlib.rcParams["font.size"] == 30
     assert before == after
 
@@ -142,7 +149,7 @@ def test_another_process_draws_the_same_bytes_without_pyplot() -> None:
     found = subprocess.run(
         [sys.executable, "-c", SCRIPT], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
     )
-    here = hashlib.sha256(b"".join(figures(tables.analysis()).files().values())).hexdigest()
+    here = hashlib.sha256(b"".join(whole().files().values())).hexdigest()
     assert found.stdout.strip() == here
 
 
