@@ -49,7 +49,8 @@ the diagnosis averages. So every capture labels all hypotheses, planted or not.
 
 Seeds {DEVELOPMENT.start} to {DEVELOPMENT.stop - 1} are the development half; rules and thresholds may be changed
 after looking at it. Seeds {HELD_OUT.start} to {HELD_OUT.stop - 1} are held out. Generator and seeds were committed
-before any capture of either half was analyzed.
+before any capture of either half was analyzed. `python -m fixtures.blind SEED FOLDER` writes a development capture to
+look at, and says what truly holds.
 
 - *Right*: a cause that truly takes at least {100 * figures.HOLDS:.0f} % of the step is called supported.
   Inconclusive and unmeasured count as wrong.

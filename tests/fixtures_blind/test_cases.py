@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
-from fixtures.blind import DEVELOPMENT, HELD_OUT
+from fixtures.blind import DEVELOPMENT, HELD_OUT, __main__
 from fixtures.blind.case import FEWEST_STEPS, blind_case
 from fixtures.blind.scenario import CAUSES, MOST_TOGETHER, STRONGEST, Scenario, draw_scenario
 from fixtures.simulator.engine import simulate
@@ -59,3 +60,18 @@ def test_a_program_has_at_least_its_fewest_steps() -> None:
     for seed in (2, 100, 147):
         run = simulate(blind_case(seed).program)
         assert FEWEST_STEPS <= len(run.steps[0]) <= 24
+
+
+def test_a_development_capture_can_be_looked_at(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    __main__.main(["147", str(tmp_path)])
+    shown = capsys.readouterr().out
+    assert (tmp_path / "rank0.pt.trace.json").exists()
+    assert "planted: dependency-stalls 49%" in shown
+    assert " 47.23 % dependency-stalls" in shown
+
+
+def test_a_held_out_capture_cannot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        __main__.main([str(HELD_OUT.start), str(tmp_path / "out")])
+    assert "seeds 0 to 239 are for looking at" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
