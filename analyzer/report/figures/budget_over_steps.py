@@ -21,6 +21,7 @@ from analyzer.report.figures.marks import (
     number,
     plain_ticks,
     scale_of,
+    seams,
 )
 from analyzer.report.figures.palette import PATH_FILLS, SMALLER, Fill
 from analyzer.report.figures.sheet import Entry, Sheet
@@ -128,6 +129,9 @@ def _draw_panel(ax: Axes, panel: Panel, names: list[str]) -> bool:
         low, high = floor / per, (floor + height) / per
         areas(ax, x[some] - half, x[some] + half, low[some], high[some], fill)
         floor = floor + height
+        ends = np.flatnonzero(some) if columns <= SEPARATE_COLUMNS else np.empty(0, np.int64)
+        level = floor / per
+        seams(ax, [((x[at] - half, level[at]), (x[at] + half, level[at])) for at in ends.tolist()], 0.6)
     flagged = panel.left_out
     ceiling = floor[flagged] / per
     areas(

@@ -11,7 +11,7 @@ from analyzer.analysis import Analysis
 from analyzer.diagnosis import Budget, Diagnosis
 from analyzer.explain.focus import leading_budgets, mean_step
 from analyzer.report.budgets import PHASES_IN_FULL
-from analyzer.report.figures.marks import areas, label_inside
+from analyzer.report.figures.marks import areas, label_inside, seams
 from analyzer.report.figures.palette import EXPOSURE_FILLS, PATH_FILLS, SMALLER, Fill
 from analyzer.report.figures.sheet import SMALL_POINTS, Entry, Sheet
 from analyzer.report.figures.text import boundary_text, fitted, shown
@@ -102,6 +102,10 @@ def _stack(ax: Axes, rows: Sequence[tuple[Mapping[str, int], int]], fills: Mappi
             room = width[at] / 100 * PANEL_IN * 0.95
             label_inside(ax, text, floor[at], floor[at] + width[at], y[at], fill, room)
         floor = floor + width
+        ends = [
+            ((floor[at], y[at] - 0.36), (floor[at], y[at] + 0.36)) for at in np.flatnonzero(some).tolist()
+        ]
+        seams(ax, ends, 0.8)
         entries.append(Entry(name, fill))
     ax.set_xlim(0, 100)
     ax.set_xticks([0, 25, 50, 75, 100], ["0", "25", "50", "75", "100"])

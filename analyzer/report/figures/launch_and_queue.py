@@ -93,8 +93,8 @@ def _depth(ax: Axes, edges: FloatArray, low: FloatArray, high: FloatArray, rank:
         top = max(top, 1.05 * limit)
     ax.set_ylim(-0.02 * top, top)
     ax.set_ylabel("launches in flight")
-    plain_ticks(ax, "y", 6)
-    ax.set_title("Queue depth: launches whose work is not finished (0: the device has nothing to do)")
+    plain_ticks(ax, "y", 6, whole=True)
+    ax.set_title("Queue depth: launches whose work is not finished")
     return Entry("lowest to highest in the bin", DEPTH)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.collections import PolyCollection
+from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from analyzer.model import IntArray
@@ -57,10 +57,23 @@ def areas(
     )
 
 
-def plain_ticks(ax: Axes, which: str, steps: int = 8) -> None:
-    """At most ``steps`` ticks with plain numbers."""
+def seams(ax: Axes, lines: Sequence[tuple[tuple[float, float], tuple[float, float]]], width: float) -> None:
+    """White hairlines between areas of which one ends where the next begins."""
+    if lines:
+        ax.add_collection(
+            LineCollection(
+                lines, colors="#FFFFFF", linewidths=width, zorder=2.5, rasterized=len(lines) > RASTER_FROM
+            ),
+            autolim=False,
+        )
+
+
+def plain_ticks(ax: Axes, which: str, steps: int = 8, whole: bool = False) -> None:
+    """At most ``steps`` ticks with plain numbers, only whole ones if asked."""
     axis = ax.xaxis if which == "x" else ax.yaxis
-    axis.set_major_locator(MaxNLocator(steps, steps=[1, 2, 2.5, 5, 10]))
+    axis.set_major_locator(
+        MaxNLocator(steps, steps=[1, 2, 5, 10] if whole else [1, 2, 2.5, 5, 10], integer=whole)
+    )
     axis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
 
 

@@ -24,13 +24,13 @@ from analyzer.report.figures.lanes import (
     path_lanes,
 )
 from analyzer.report.figures.marks import (
-    RASTER_FROM,
     areas,
     as_float,
     label_inside,
     name_inside,
     plain_ticks,
     scale_of,
+    seams,
 )
 from analyzer.report.figures.palette import (
     FAMILY_COLOURS,
@@ -110,8 +110,7 @@ def draw(analysis: Analysis) -> Sheet | str:
     per, unit = scale_of(step.end_ns - step.start_ns)
     about = step.about
     sheet = Sheet(
-        title=f"One step on threads and streams, and the critical path through it: {shown(about.step, 50)},"
-        f" rank {about.rank}",
+        title=f"Rank {about.rank}, {shown(about.step, 60)}: threads, streams and the critical path",
         subtitle=f"{ms(step.end_ns - step.start_ns)} ms, {shown(about.why, 90)};"
         f" {count(len(step.events), 'event')}; boundary: "
         f"{boundary_text(analysis.diagnosis)}.",
@@ -124,24 +123,30 @@ def draw(analysis: Analysis) -> Sheet | str:
     ax.spines["left"].set_visible(False)
     host, device = _draw_lanes(ax, step, lanes, per)
     categories = _draw_path(ax, step, lanes, per)
+    jumps = _draw_jumps(ax, step, lanes, per)
     ticks = [(STRIP / 2, "critical path")] + [((row.top + row.bottom) / 2, _lane_text(row)) for row in lanes]
     ax.set_yticks([y for y, _ in ticks], [text for _, text in ticks])
     ax.tick_params(axis="y", length=0)
     ax.set_xlabel(f"time since the start of the step, {unit}")
     plain_ticks(ax, "x", 12)
     sheet.note = _note(step, lanes, hidden, categories)
-    path_entries = [Entry(name, PATH_FILLS[name]) for name in PATH_FILLS if name in categories]
-    jump = Entry("the path changes lanes", Fill("#000000"), width=0.8)
-    sheet.legends = [
-        ("Critical path (top, and below each lane's bars)", [*path_entries, jump]),
-        ("CPU", [Entry(KIND_WORDS[k], (NESTED_FILLS | CALL_FILLS)[k]) for k in KIND_WORDS if k in host]),
-        (
-            "Device work",
-            [Entry(name, Fill(FAMILY_COLOURS[name])) for name in FAMILY_COLOURS if name in device],
-        ),
-    ]
-    sheet.legends = [(title, entries) for title, entries in sheet.legends if entries]
+    sheet.legends = _legends(categories, jumps, host, device)
     return sheet
+
+
+def _legends(
+    categories: set[str], jumps: int, host: set[int], device: set[str]
+) -> list[tuple[str, list[Entry]]]:
+    path = [Entry(name, PATH_FILLS[name]) for name in PATH_FILLS if name in categories]
+    if jumps:
+        path.append(Entry("the path changes lanes", Fill("#000000"), width=0.8))
+    fills = NESTED_FILLS | CALL_FILLS
+    legends = [
+        ("Critical path (top, and below each lane's bars)", path),
+        ("CPU", [Entry(word, fills[kind]) for kind, word in KIND_WORDS.items() if kind in host]),
+        ("Device work", [Entry(one, Fill(FAMILY_COLOURS[one])) for one in FAMILY_COLOURS if one in device]),
+    ]
+    return [(title, entries) for title, entries in legends if entries]
 
 
 def _step(analysis: Analysis) -> Step | None:
@@ -206,14 +211,8 @@ def _spans(
     edge = np.full(len(left), top)
     areas(ax, left / per, right / per, edge, edge + height, fill)
     # a seam where the next wide bar begins: two calls or kernels back to back are not one
-    seams = left[(right - left > WIDE_PIXELS * step.pixel_ns)] / per
-    ax.add_collection(
-        LineCollection(
-            [[(x, top), (x, top + height)] for x in seams.tolist()],
-            colors="#FFFFFF", linewidths=0.5, alpha=0.7, zorder=2.5, rasterized=len(seams) > RASTER_FROM,
-        ),
-        autolim=False,
-    )  # fmt: skip
+    wide = left[right - left > WIDE_PIXELS * step.pixel_ns] / per
+    seams(ax, [((x, top), (x, top + height)) for x in wide.tolist()], 0.5)
 
 
 def _draw_stream(ax: Axes, step: Step, row: LaneRows, events: IntArray, per: int) -> set[str]:
@@ -275,7 +274,6 @@ def _draw_path(ax: Axes, step: Step, lanes: list[LaneRows], per: int) -> set[str
             left, right = as_float(columns.start_ns[here], per), as_float(columns.end_ns[here], per)
             areas(ax, left, right, np.full(len(left), top), np.full(len(left), top + height), fill, zorder=3)
     _name_path(ax, step, columns, per)
-    _draw_jumps(ax, step, lanes, per)
     return {CATEGORY_NAMES[Category(one)] for one in np.unique(columns.category).tolist()}
 
 
@@ -288,8 +286,8 @@ def _name_path(ax: Axes, step: Step, columns: Runs, per: int) -> None:
         label_inside(ax, name, low / per, high / per, STRIP / 2, PATH_FILLS[name], room_in)
 
 
-def _draw_jumps(ax: Axes, step: Step, lanes: list[LaneRows], per: int) -> None:
-    """Vertical lines where the path goes from one lane to another; one per pixel and pair of lanes."""
+def _draw_jumps(ax: Axes, step: Step, lanes: list[LaneRows], per: int) -> int:
+    """Vertical lines where the path changes lanes, one per pixel and pair of lanes; returns how many."""
     middle = {row.lane: row.track_top + TRACK / 2 for row in lanes}
     known = np.flatnonzero(np.isin(step.path_lane, list(middle)))
     lane = step.path_lane[known]
@@ -307,6 +305,7 @@ def _draw_jumps(ax: Axes, step: Step, lanes: list[LaneRows], per: int) -> None:
         LineCollection(lines, colors="#000000", linewidths=0.8 if few else 0.4, zorder=4, rasterized=not few),
         autolim=False,
     )
+    return len(lines)
 
 
 def _note(step: Step, lanes: list[LaneRows], hidden: int, categories: set[str]) -> str:
