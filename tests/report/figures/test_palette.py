@@ -10,6 +10,7 @@ import pytest
 
 from analyzer.categories import CATEGORY_NAMES, EXPOSURE_NAMES
 from analyzer.report.figures import NAMES
+from analyzer.report.figures.lane_bars import CALL_FILLS, NESTED_FILLS
 from analyzer.report.figures.palette import (
     EXPOSURE_FILLS,
     FAMILY_COLOURS,
@@ -22,7 +23,6 @@ from analyzer.report.figures.palette import (
     luminance,
 )
 from analyzer.report.figures.sheet import drawing
-from analyzer.report.figures.timeline import CALL_FILLS, NESTED_FILLS
 from tests.report.figures.test_layout import INPUTS, draft
 
 Matrix = npt.NDArray[np.float64]
