@@ -87,3 +87,10 @@ def test_the_command_draws_unless_told_otherwise(
     assert result.exit_code == 0
     expected = set() if option == "--no-figures" else set(file_names())
     assert written(tmp_path / "out") == expected
+
+
+def test_each_figure_is_described() -> None:
+    guide = Path(__file__).parents[3] / "docs" / "reading-a-diagnosis.md"
+    section = guide.read_text(encoding="utf-8").split("\n## Figures\n")[1].split("\n## ")[0]
+    rows = [line.split("`")[1] for line in section.splitlines() if line.startswith("| `")]
+    assert rows == list(NAMES)
