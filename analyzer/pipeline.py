@@ -43,7 +43,7 @@ class Options:
     dispatch: str | None = None
     output_ranges: str | None = None
     thresholds: Mapping[str, float] = field(default_factory=dict)
-    rules: Sequence[str | Path] = ()  # rules files, tried in this order before the built-in rules
+    rules: Sequence[str | Path] | str | Path = ()  # rules files, tried in this order before the built-in ones
     jobs: int = 1
 
 

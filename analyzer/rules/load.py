@@ -31,15 +31,16 @@ def builtin_rules() -> Rules:
     return _parse(text, BUILTIN, known_thresholds=None)
 
 
-def load_rules(paths: Sequence[str | Path]) -> Rules:
+def load_rules(paths: Sequence[str | Path] | str | Path) -> Rules:
     """The user's files in the order given, then the built-in rules; of a threshold the last file's value wins.
 
     Raises UsageError for a file that cannot be read or that holds anything but valid rules.
     """
     known = builtin_rules()
-    if not paths:
+    given = [paths] if isinstance(paths, str | Path) else list(paths)
+    if not given:
         return known
-    files = [_parse(_text(Path(path)), str(path), known_thresholds=known.thresholds) for path in paths]
+    files = [_parse(_text(Path(path)), str(path), known_thresholds=known.thresholds) for path in given]
     ordered = [*files, known]
     thresholds = dict(known.thresholds)
     for rules in files:
@@ -51,7 +52,7 @@ def load_rules(paths: Sequence[str | Path]) -> Rules:
         copies=tuple(match for rules in ordered for match in rules.copies),
         fills=tuple(match for rules in ordered for match in rules.fills),
         thresholds=thresholds,
-        sources=tuple(str(path) for path in paths),
+        sources=tuple(str(path) for path in given),
     )
 
 

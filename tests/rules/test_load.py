@@ -80,6 +80,11 @@ def test_of_several_files_the_first_ones_rules_and_the_last_ones_thresholds_win(
     assert rules.sources == (str(one), str(two))
 
 
+def test_one_file_by_its_path(write) -> None:
+    path = write(MINE)
+    assert load_rules(path) == load_rules(str(path)) == load_rules([path])
+
+
 def test_no_file_is_the_built_in_rules() -> None:
     assert load_rules([]) is builtin_rules()
 
