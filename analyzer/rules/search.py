@@ -130,7 +130,7 @@ class FirstMatch:
     def __init__(self, matches: Sequence[Match]) -> None:
         self._by_group: dict[str, list[tuple[int, str]]] = {}  # rule and pattern
         self._always: list[tuple[int, str]] = []
-        self._full: list[tuple[tuple[str, ...], tuple[int, str]]] = []
+        self._full: dict[str, list[tuple[int, str]]] = {}  # by a text that must be in the full name
         self._on = tuple(match.on for match in matches)
         for rule, match in enumerate(matches):
             for pattern in match.patterns:
@@ -138,7 +138,8 @@ class FirstMatch:
 
     def _add(self, on: On, texts: tuple[str, ...], candidate: tuple[int, str]) -> None:
         if on == "full":
-            self._full.append((texts or ("",), candidate))
+            for text in texts or ("",):
+                self._full.setdefault(text, []).append(candidate)
         elif not texts:
             self._always.append(candidate)
         for text in texts if on == "base" else ():
@@ -150,9 +151,9 @@ class FirstMatch:
         """Position of the first match that holds, None where none does."""
         low, low_full = base.lower(), full.lower()
         candidates = [*self._always]
-        for texts, candidate in self._full:
-            if any(text in low_full for text in texts):
-                candidates.append(candidate)
+        for text, found in self._full.items():
+            if text in low_full:
+                candidates += found
         for group in {low[at : at + _GROUP] for at in range(len(low) - _GROUP + 1)} & self._by_group.keys():
             candidates += self._by_group[group]
         for rule, pattern in sorted(candidates):
