@@ -75,20 +75,23 @@ def outcomes_of(seeds: Sequence[int], jobs: int) -> list[Outcome]:
     return found
 
 
-def section(title: str, outcomes: Sequence[Outcome]) -> str:
-    """One half as Markdown."""
-    parts = [
-        f"## {title}",
-        "",
-        *_bars(outcomes),
-        "",
-        *_by_hypothesis(outcomes),
-        "",
-        *_confusion(outcomes),
-        "",
-    ]
-    parts += [*_calibration(outcomes), "", *_wrong(outcomes)]
+def document(development: Sequence[Outcome], held_out: Sequence[Outcome] | None, commit: str) -> str:
+    """The page. ``held_out``: None while nobody has looked; ``commit``: where the rules stood when somebody did."""
+    parts = [INTRODUCTION, *section("Development half", development)]
+    if held_out is None:
+        parts += ["## Held-out half", "", "Not looked at yet."]
+    else:
+        looked = f"Looked at once, with the rules of commit `{commit}`."
+        parts += section("Held-out half", held_out, looked)
     return "\n".join(parts) + "\n"
+
+
+def section(title: str, outcomes: Sequence[Outcome], remark: str = "") -> list[str]:
+    """One half as lines of Markdown."""
+    lines = [f"## {title}", "", *([remark, ""] if remark else [])]
+    for part in (_bars, _by_hypothesis, _confusion, _calibration, _wrong):
+        lines += [*part(outcomes), ""]
+    return lines
 
 
 def _bars(outcomes: Sequence[Outcome]) -> Iterator[str]:
@@ -106,6 +109,8 @@ def _bars(outcomes: Sequence[Outcome]) -> Iterator[str]:
     yield f"| intervals that hold the true share | {_of(total.inside, total.intervals)} | 90 % |"
     yield f"| invented causes | {len(figures.invented(rows))} | 0 |"
     yield f"| denied causes | {len(figures.denied(rows))} | 0 |"
+    yield f"| supported, truly below 10 % | {len(figures.overstated(rows))} | - |"
+    yield f"| contradicted, truly above 2 % | {len(figures.understated(rows))} | - |"
 
 
 def _by_hypothesis(outcomes: Sequence[Outcome]) -> Iterator[str]:
@@ -173,6 +178,8 @@ def _wrong(outcomes: Sequence[Outcome]) -> Iterator[str]:
         "not supported": figures.missed(rows),
         "invented": figures.invented(rows),
         "denied": figures.denied(rows),
+        "supported below 10 %": figures.overstated(rows),
+        "contradicted above 2 %": figures.understated(rows),
     }
     listed: dict[tuple[int, str], Row] = {}
     kinds: dict[tuple[int, str], list[str]] = {}
@@ -220,14 +227,9 @@ def main() -> None:
     parser.add_argument("--held-out", action="store_true", help="also analyze the held-out half")
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     arguments = parser.parse_args()
-    parts = [INTRODUCTION, section("Development half", outcomes_of(DEVELOPMENT, arguments.jobs))]
-    if arguments.held_out:
-        sentence = f"Looked at once, with the rules of commit `{_commit()}`.\n"
-        found = section("Held-out half", outcomes_of(HELD_OUT, arguments.jobs))
-        parts.append(found.replace("\n\n", f"\n\n{sentence}\n", 1))
-    else:
-        parts.append("## Held-out half\n\nNot looked at yet.\n")
-    DOCUMENT.write_text("\n".join(parts), encoding="utf-8")
+    development = outcomes_of(DEVELOPMENT, arguments.jobs)
+    held_out = outcomes_of(HELD_OUT, arguments.jobs) if arguments.held_out else None
+    DOCUMENT.write_text(document(development, held_out, _commit()), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from fixtures.blind.figures import confusion, denied, invented, missed, rows_of, score, tenths, widths
+from fixtures.blind.figures import (
+    confusion,
+    denied,
+    invented,
+    missed,
+    overstated,
+    rows_of,
+    score,
+    tenths,
+    understated,
+    widths,
+)
 from fixtures.blind.outcomes import Answer, Outcome
 
 
@@ -36,6 +47,8 @@ def test_each_kind_of_wrong_is_found_once() -> None:
     assert [seed for seed, _ in missed(rows)] == [1, 6]
     assert [seed for seed, _ in invented(rows)] == [2]
     assert [seed for seed, _ in denied(rows)] == [4]
+    assert [seed for seed, _ in overstated(rows)] == [2, 3]
+    assert [seed for seed, _ in understated(rows)] == [4]
 
 
 def test_confusion_and_calibration() -> None:
