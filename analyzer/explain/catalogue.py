@@ -199,52 +199,67 @@ class Open:
     claim: str
     discriminating_check: str
     how_to_measure: str
+    intervention: str
+    disproof: str
     ceiling: frozenset[Category] = frozenset()
     ceiling_words: str = ""
     overlaps_with: tuple[str, ...] = ()
+    undo: str = UNDO
 
 
 UNMEASURED: tuple[Open, ...] = (
     Open(
-        "bandwidth-bound",
-        "Kernels on the path run at the memory bandwidth.",
-        "HBM counters beside the byte ledger",
-        "a byte ledger of the model, or DRAM counters: nsys `--gpu-metrics-devices`",
-        INSIDE_GRAPH | {Category.KERNEL, Category.PRIOR_WORK},
-        "kernels",
-        ("kernel-bound",),
+        id="bandwidth-bound",
+        claim="Kernels on the path run at the memory bandwidth.",
+        discriminating_check="HBM counters beside the byte ledger",
+        how_to_measure="a byte ledger of the model, or DRAM counters: nsys `--gpu-metrics-devices`",
+        intervention="move fewer bytes: lower precision, fusion, more reuse of what is read",
+        disproof="the same kernels with half the bytes take as long",
+        ceiling=INSIDE_GRAPH | {Category.KERNEL, Category.PRIOR_WORK},
+        ceiling_words="kernels",
+        overlaps_with=("kernel-bound",),
     ),
     Open(
-        "compute-bound",
-        "Kernels on the path run at the arithmetic peak.",
-        "counters",
-        "tensor-pipe counters: nsys `--gpu-metrics-devices`, or Nsight Compute on the named kernels",
-        INSIDE_GRAPH | {Category.KERNEL, Category.PRIOR_WORK},
-        "kernels",
-        ("kernel-bound",),
+        id="compute-bound",
+        claim="Kernels on the path run at the arithmetic peak.",
+        discriminating_check="tensor-pipe counters on these kernels",
+        how_to_measure="tensor-pipe counters: nsys `--gpu-metrics-devices`, or Nsight Compute on the named kernels",
+        intervention="fewer or cheaper operations: lower precision where quality allows, sparsity, less recomputation",
+        disproof="the same kernels with half the arithmetic take as long",
+        ceiling=INSIDE_GRAPH | {Category.KERNEL, Category.PRIOR_WORK},
+        ceiling_words="kernels",
+        overlaps_with=("kernel-bound",),
     ),
     Open(
-        "collective-transfer",
-        "Moving data between ranks takes part of the step.",
-        "message-size sweep, alpha-beta fit, contention",
-        "splitting transfer from waiting needs all ranks aligned on one clock, which this version does not do",
-        COLLECTIVES,
-        "collectives",
-        ("collective-late-rank",),
+        id="collective-transfer",
+        claim="Moving data between ranks takes part of the step.",
+        discriminating_check="message-size sweep, alpha-beta fit, contention",
+        how_to_measure="splitting transfer from waiting needs all ranks aligned on one clock, which this version "
+        "does not do",
+        intervention="fewer or smaller messages, another algorithm or topology, overlap with compute",
+        disproof="with messages of half the size the step takes as long",
+        ceiling=COLLECTIVES,
+        ceiling_words="collectives",
+        overlaps_with=("collective-late-rank",),
     ),
     Open(
-        "collective-late-rank",
-        "Ranks wait in collectives for a late rank.",
-        "aligned timelines and the late rank's own cause",
-        "needs all ranks aligned on one clock, which this version does not do",
-        COLLECTIVES,
-        "collectives",
-        ("collective-transfer",),
+        id="collective-late-rank",
+        claim="Ranks wait in collectives for a late rank.",
+        discriminating_check="aligned timelines and the late rank's own cause",
+        how_to_measure="needs all ranks aligned on one clock, which this version does not do",
+        intervention="mend what makes the late rank late: its host work, its kernels, its share of the work",
+        disproof="with all ranks arriving together the collectives take as long",
+        ceiling=COLLECTIVES,
+        ceiling_words="collectives",
+        overlaps_with=("collective-transfer",),
     ),
     Open(
-        "kv-context",
-        "Attention and cache traffic grow with context length.",
-        "the same output workload at controlled contexts",
-        "captures at several context lengths with declared cache initialization; two points do not establish a slope",
+        id="kv-context",
+        claim="Attention and cache traffic grow with context length.",
+        discriminating_check="the same output workload at controlled contexts",
+        how_to_measure="captures at several context lengths with declared cache initialization; two points do not "
+        "establish a slope",
+        intervention="shorter or compressed context, cache of lower precision, attention that reads less of it",
+        disproof="at a tenth of the context the step takes as long",
     ),
-)  # fmt: skip
+)

@@ -233,7 +233,17 @@ def _unmeasured(entry: Entry, phase: str, ranks: Sequence[RankEvidence]) -> Hypo
     else:
         why = "not captured: " + ", ".join(sorted(lacking))
     return _open(
-        Open(entry.id, entry.claim, entry.discriminating_check, f"{why}: {entry.how_to_measure}"), phase
+        Open(
+            id=entry.id,
+            claim=entry.claim,
+            discriminating_check=entry.discriminating_check,
+            how_to_measure=f"{why}: {entry.how_to_measure}",
+            intervention=entry.intervention,
+            disproof=entry.disproof,
+            overlaps_with=entry.overlaps_with,
+            undo=entry.undo,
+        ),
+        phase,
     )
 
 
@@ -250,10 +260,10 @@ def _open(entry: Open, phase: str) -> Hypothesis:
         overlaps_with=list(entry.overlaps_with),
         measured=None,
         gain_upper_bound_ns=None,
-        intervention="",
+        intervention=entry.intervention,
         predicted_step_ns=None,
-        disproof="",
-        undo="",
+        disproof=entry.disproof,
+        undo=entry.undo,
         discriminating_check=entry.discriminating_check,
         evidence=[],
     )

@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from analyzer.diagnosis import Diagnosis, Hypothesis, Kernel, Measured
-from analyzer.report.escape import cell, code, prose
-from analyzer.report.labels import VERDICT_ORDER
+from analyzer.report.escape import code, prose
 from analyzer.report.numbers import count, ms, plain, share
-from analyzer.report.tables import table
 
 FINDINGS_SHOWN = 3
 SUSPECTS_SHOWN = 3
@@ -20,7 +18,6 @@ KINDS_OF_WORK = {
     "small-grids": ("kernel",),
     "copies": ("copy", "set"),
 }
-ROWS_SHOWN = 48
 
 
 @dataclass(frozen=True)
@@ -119,10 +116,11 @@ def measured_text(measured: Measured | None) -> str:
         return "-"
     where = f", rank {measured.rank}" if measured.rank is not None else ""
     kind = f"{measured.kind}{where}, {count(measured.windows, 'step')}"
-    return f"{_value(measured)} ({kind}): {prose(measured.name)}"
+    return f"{value_text(measured)} ({kind}): {prose(measured.name)}"
 
 
-def _value(measured: Measured | None) -> str:
+def value_text(measured: Measured | None) -> str:
+    """The number alone, in milliseconds where it is a time."""
     if measured is None:
         return "-"
     unit, _, rest = measured.unit.partition(" ")
@@ -175,7 +173,7 @@ def _measured_of_step(diagnosis: Diagnosis, row: Hypothesis) -> str:
         (b for b in diagnosis.budget if (b.phase, b.scope, b.rank) == (row.phase, row.scope, row.rank)), None
     )
     of = "" if budget is None else f" of {ms(budget.step_ns_total, max(budget.windows, 1))} ms"
-    value = _value(row.measured).removesuffix(" per step")
+    value = value_text(row.measured).removesuffix(" per step")
     where = f"rank {row.measured.rank}, " if row.measured.rank is not None else ""
     kind = f"{row.measured.kind}, {where}mean of {count(row.measured.windows, 'step')}"
     return f"{value}{of} per step ({kind}): {prose(row.measured.name)}"
@@ -246,66 +244,3 @@ def _overlaps(row: Hypothesis) -> str:
         return ""
     others = ", ".join(code(other) for other in row.overlaps_with)
     return f"its share must not be added to that of {others}"
-
-
-def _order(row: Hypothesis) -> tuple[int, float]:
-    return VERDICT_ORDER.index(row.verdict), -(row.share.value if row.share else 0.0)
-
-
-def hypothesis_table(diagnosis: Diagnosis) -> str:
-    """Every measured hypothesis on one line (bounded; the whole list is in hypotheses.csv)."""
-    rows = sorted((row for row in diagnosis.hypotheses if row.verdict != "unmeasured"), key=_order)
-    if not rows:
-        return "None of them is measured."
-    cells = [
-        [
-            cell(row.id),
-            cell(row.phase, 40),
-            "all" if row.rank is None else str(row.rank),
-            row.verdict,
-            share_text(row),
-            _value(row.measured),
-            "-" if row.measured is None else row.measured.kind,
-            gain_text(row),
-        ]
-        for row in rows[:ROWS_SHOWN]
-    ]
-    header = ["Hypothesis", "Phase", "Rank", "Verdict", "Share of the step", "Value", "Kind", "Gain (bound)"]
-    text = table(header, cells, left=(0, 1, 3, 6))
-    left = len(rows) - ROWS_SHOWN
-    return f"{text}\n\n{count(left, 'more row')} in `hypotheses.csv`." if left > 0 else text
-
-
-def unmeasured_ids(diagnosis: Diagnosis) -> str:
-    """The unmeasured hypotheses by name, with their phases where that is not all of them."""
-    phases = {row.phase for row in diagnosis.hypotheses}
-    found: dict[str, list[str]] = {}
-    for row in diagnosis.hypotheses:
-        if row.verdict == "unmeasured":
-            found.setdefault(row.id, []).append(row.phase)
-    names = [
-        code(name) + ("" if set(where) == phases else f" ({count(len(set(where)), 'phase')})")
-        for name, where in found.items()
-    ]
-    return f"Unmeasured: {', '.join(names)}." if names else ""
-
-
-def hypothesis_notes(diagnosis: Diagnosis) -> list[Finding]:
-    """Claim, check, intervention, disproof and undo of each hypothesis, once per wording."""
-    seen: dict[tuple[str, ...], Finding] = {}
-    for row in sorted(diagnosis.hypotheses, key=_order):
-        unmeasured = row.verdict == "unmeasured"
-        lines = [
-            ("To measure it" if unmeasured else "Note", prose(row.verdict_note)),
-            ("Quantity", prose(row.measured.name) if row.measured else ""),
-            ("Check", prose(row.discriminating_check)),
-            ("Change", prose(row.intervention)),
-            ("Disproof", prose(row.disproof)),
-            ("Undo", prose(row.undo)),
-            ("Overlaps", ", ".join(code(other) for other in row.overlaps_with)),
-        ]
-        shown = [(head, text) for head, text in lines if text]
-        title = code(row.id) + (" (unmeasured)" if unmeasured else "")
-        wording = (row.id, row.claim, *(text for _, text in lines))
-        seen.setdefault(wording, Finding(title=title, claim=prose(row.claim), lines=shown))
-    return list(seen.values())[:ROWS_SHOWN]

@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING
 import jinja2
 
 from analyzer.diagnosis import Diagnosis
-from analyzer.report import budgets, device_work, findings, host_work, launches, ledgers, overview, views
+from analyzer.report import (
+    budgets,
+    device_work,
+    findings,
+    host_work,
+    hypotheses,
+    launches,
+    ledgers,
+    overview,
+    views,
+)
 from analyzer.report.cautions import cautions
 from analyzer.report.csv_tables import CONTENTS
 from analyzer.report.escape import MARKDOWN, prose
@@ -69,9 +79,9 @@ def render(diagnosis: Diagnosis, figures: Sequence[FigureLink] = ()) -> str:
             host_tables=host_work.host_tables(diagnosis),
             look_first=host_work.look_first_text(diagnosis),
             figures=[(prose(link.title), prose(link.alt_text), link.path) for link in figures],
-            hypotheses=findings.hypothesis_table(diagnosis) if diagnosis.hypotheses else "",
-            unmeasured_ids=findings.unmeasured_ids(diagnosis),
-            hypothesis_notes=findings.hypothesis_notes(diagnosis),
+            hypotheses=hypotheses.hypothesis_table(diagnosis) if diagnosis.hypotheses else "",
+            unmeasured_ids=hypotheses.unmeasured_ids(diagnosis),
+            hypothesis_notes=hypotheses.hypothesis_notes(diagnosis),
             quality=ledgers.quality_table(diagnosis),
             undeclared=[prose(name) for name in diagnosis.undeclared],
             unmeasured=ledgers.unmeasured_table(diagnosis),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 from fractions import Fraction
@@ -17,6 +18,7 @@ from analyzer.diagnosis import Budget, Diagnosis
 from analyzer.report.markdown import render
 from tests.report import builder
 from tests.report.builder import MS, budget, diagnosis, hypothesis, rank, window
+from tests.report.numbers_in_markdown import numbers_of, shown_forms
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 
@@ -251,3 +253,13 @@ def test_every_number_of_the_budget_is_in_the_json() -> None:
         for value in (row.step_ns_total, row.inferred_ns_total, *row.path_ns_total.values()):
             assert str(value).encode() in data
     assert small.budget[1].step_ns_total == MS * 30
+
+
+def test_every_number_of_a_report_is_in_the_json_and_a_wrong_one_is_seen() -> None:
+    small = diagnosis()
+    known, report = shown_forms(json.loads(msgspec.json.encode(small))), render(small)
+    assert [number for number in numbers_of(report) if number not in known] == []
+    for right, wrong in (("5.333", "5.337"), ("53.3 %", "53.7 %"), ("485 events", "487 events")):
+        assert right in report
+        assert numbers_of(wrong)[0] in numbers_of(report.replace(right, wrong))
+        assert numbers_of(wrong)[0] not in known

@@ -80,9 +80,17 @@ def test_no_text_overlaps_or_is_cut_off(kind: str, name: str) -> None:
 
 
 @needs_shared
-def test_a_real_capture_reads_well() -> None:
-    analysis = pipeline.analyze(pipeline.read(trace_path("nsysai/mfu_2gpu_after.sqlite")))
-    for name in NAMES:
+@pytest.mark.parametrize(
+    ("path", "drawn"),
+    [
+        ("nsysai/mfu_2gpu_after.sqlite", NAMES),
+        ("tracelens-vllm/vllm_decode_fullgraph.json.gz", NAMES),
+        ("odd/cpu_only_gloo_rank34.pt.trace.json.gz", ("budget_over_steps", "timeline")),
+    ],
+)
+def test_real_captures_read_well(path: str, drawn: tuple[str, ...]) -> None:
+    analysis = pipeline.analyze(pipeline.read(trace_path(path)))
+    for name in drawn:
         with drawing():
             assert layout_problems(draw(name, analysis)) == []
 
