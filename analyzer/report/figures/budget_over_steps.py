@@ -155,7 +155,7 @@ def _top(panel: Panel) -> float:
     clean = panel.slowest_ns[~panel.left_out] if not panel.left_out.all() else panel.slowest_ns
     usual = float(np.percentile(clean, 95))
     highest = float(panel.slowest_ns.max())
-    return 1.08 * (highest if highest <= FAR_ABOVE * usual else 1.4 * usual)
+    return 1.08 * max(highest if highest <= FAR_ABOVE * usual else 1.4 * usual, 1.0)
 
 
 def _mark_extremes(ax: Axes, x: FloatArray, panel: Panel, top_ns: float, per: int) -> None:

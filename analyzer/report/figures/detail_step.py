@@ -40,7 +40,7 @@ def step_of(analysis: Analysis) -> Step | None:
     if about is None or events is None or table is None:
         return None
     path = np.flatnonzero((table.rank == about.rank) & (table.window == about.window))
-    if not len(path):
+    if not len(path) or table.end_ns[path].max() == table.start_ns[path].min():
         return None
     lanes = path_lanes(table, path, events.lanes)
     return Step(

@@ -117,6 +117,10 @@ def _latency(
     )
     low, median, high = (np.append(values, values[-1]) for values in (low, median, high))
     ax.set_yscale("log")
+    bottom, top = float(np.nanmin(low)) / 1.5, float(np.nanmax(high)) * 1.5
+    if top < 10 * bottom:
+        bottom, top = bottom / 2, top * 2
+    ax.set_ylim(bottom, top)
     ax.fill_between(edges, low, high, step="post", color=BAND.colour, linewidth=0, zorder=2)
     ax.step(edges, median, where="post", color=MEDIAN.colour, linewidth=1.0, zorder=3)
     if launched.sum() <= FEW_BINS:
@@ -124,10 +128,6 @@ def _latency(
         middle = (edges[:-1] + edges[1:]) / 2
         ax.vlines(middle, low[:-1], high[:-1], color=BAND.colour, linewidth=3, zorder=2)
         ax.plot(middle, median[:-1], ".", color=MEDIAN.colour, markersize=6, zorder=3)
-    bottom, top = float(np.nanmin(low)) / 1.5, float(np.nanmax(high)) * 1.5
-    if top < 10 * bottom:
-        bottom, top = bottom / 2, top * 2
-    ax.set_ylim(bottom, top)
     ax.yaxis.set_major_locator(LogLocator(10, subs=(1.0,) if top > 50 * bottom else (1.0, 2.0, 5.0)))
     ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: _with_unit(value)))
     ax.yaxis.set_minor_locator(NullLocator())

@@ -121,6 +121,18 @@ def test_a_result_without_steps_has_no_figures() -> None:
     assert figures(Analysis(builder.diagnosis(ranks=[], budget=[]), None)).drawn == ()
 
 
+def test_a_step_without_any_time_is_no_division_by_zero() -> None:
+    nothing = builder.path()
+    windows = [builder.window(2, end_ns=20 * MS, path_ns=nothing, exposed_ns=builder.exposed())]
+    zero = builder.budget(
+        windows=1, step_ns_total=0, path_ns_total=nothing, exposed_ns_total=builder.exposed()
+    )
+    diagnosis = builder.diagnosis(ranks=[builder.rank(windows=windows)], budget=[zero], detail=tables.DETAIL)
+    table = tables.segment_table(((0, tables.COMPUTE, 20.0, 20.0, "k"),))
+    result = figures(tables.analysis(diagnosis, segment_table=table))
+    assert [one.name for one in result.not_drawn] == ["timeline", "kernels_on_path"]
+
+
 def test_links_lead_from_the_report_to_the_files() -> None:
     links = figure_links([Drawn("timeline", "One step", "what is seen", b"", b"")])
     assert links == [("timeline", "One step", "what is seen", "diagnosis/figures/timeline.svg")]
@@ -268,6 +280,20 @@ def test_a_queue_without_any_launch_shows_its_depth_only() -> None:
     _, lower = sheet_of(launch_and_queue, tables.analysis(queue=silent)).figure.axes
     assert rectangles(lower) == []
     assert lower.get_yticks().tolist() == []
+
+
+def test_a_single_launch_is_one_dot() -> None:
+    table = tables.queue_table()
+    at = np.arange(len(table)) == 7
+    latency = np.where(at, 5_000, -1)
+    one = QueueTable(
+        table.rank, table.start_ns, table.end_ns, at * 0, at * 1, at * 1, latency, latency, latency
+    )
+    _, lower = sheet_of(launch_and_queue, tables.analysis(queue=one)).figure.axes
+    low, high = lower.get_ylim()
+    assert low < 5_000 < high
+    dots = next(line for line in lower.lines if line.get_marker() == ".")
+    assert np.asarray(dots.get_ydata())[7] == 5_000
 
 
 # timeline
