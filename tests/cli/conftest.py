@@ -13,6 +13,7 @@ from typer.testing import CliRunner, Result
 
 import analyzer
 from analyzer.cli import app
+from analyzer.report import figures as drawings
 from tests.cli.captures import capture
 from tests.report.builder import analysis
 
@@ -61,6 +62,8 @@ def pipeline(monkeypatch: pytest.MonkeyPatch) -> Stub:
     stub = Stub(capture=capture(), analysis=analysis(), Options=Options)
     monkeypatch.setitem(sys.modules, "analyzer.pipeline", stub)  # type: ignore[arg-type]
     monkeypatch.setattr(analyzer, "pipeline", stub, raising=False)
+    # what the figures show has tests of its own, and each takes a second to draw
+    monkeypatch.setattr(drawings, "figures", lambda _: drawings.Figures())
     return stub
 
 

@@ -139,7 +139,7 @@ def test_every_table_is_described() -> None:
 
 @pytest.mark.parametrize("name", ['a,"b"\nc', "\x1b[31m", "=cmd|x", "x" * 20_000])
 def test_hostile_names_stay_one_record_on_one_line(name: str, tmp_path: Path) -> None:
-    outputs.write(Analysis(builder.hostile(name), builder.segments()), tmp_path)
+    outputs.write(Analysis(builder.hostile(name), builder.segments()), tmp_path, figures=False)
     for file in (tmp_path / "diagnosis").glob("*.csv"):
         text = file.read_text(encoding="utf-8")
         assert not any(char < " " and char != "\n" for char in text)
@@ -165,7 +165,7 @@ def test_the_same_analysis_gives_the_same_bytes(tmp_path: Path) -> None:
 def test_a_run_that_fails_half_way_leaves_the_old_files_as_they_were(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    outputs.write(analysis(), tmp_path)
+    outputs.write(analysis(), tmp_path, figures=False)
     before = {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()}
 
     def fail(path: Path, _: Analysis) -> None:
@@ -174,7 +174,7 @@ def test_a_run_that_fails_half_way_leaves_the_old_files_as_they_were(
 
     monkeypatch.setitem(outputs.TABLES, "kernels.csv", fail)
     with pytest.raises(KeyboardInterrupt):
-        outputs.write(analysis(notes=["new"]), tmp_path)
+        outputs.write(analysis(notes=["new"]), tmp_path, figures=False)
     assert {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()} == before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["DIAGNOSIS.md", "diagnosis"]
 
@@ -182,7 +182,7 @@ def test_a_run_that_fails_half_way_leaves_the_old_files_as_they_were(
 def test_a_run_killed_between_two_renames_leaves_no_report_that_mixes_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    outputs.write(analysis(), tmp_path)
+    outputs.write(analysis(), tmp_path, figures=False)
     replace = Path.replace
 
     def killed(self: Path, target: Path) -> Path:
@@ -192,7 +192,7 @@ def test_a_run_killed_between_two_renames_leaves_no_report_that_mixes_runs(
 
     monkeypatch.setattr(Path, "replace", killed)
     with pytest.raises(KeyboardInterrupt):
-        outputs.write(analysis(notes=["new"]), tmp_path)
+        outputs.write(analysis(notes=["new"]), tmp_path, figures=False)
     assert not (tmp_path / "DIAGNOSIS.md").exists()
 
 
