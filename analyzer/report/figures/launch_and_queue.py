@@ -7,10 +7,12 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from analyzer.analysis import Analysis
-from analyzer.diagnosis import QueueTable, Rank
+from analyzer.diagnosis import Diagnosis, QueueTable, Rank
+from analyzer.model import IntArray
 from analyzer.report.figures.marks import FloatArray, as_float, number, plain_ticks, scale_of
 from analyzer.report.figures.palette import GROUP_COLOURS, Fill
 from analyzer.report.figures.sheet import Entry, Sheet
+from analyzer.report.figures.text import boundary_text
 from analyzer.report.numbers import count
 from analyzer.report.views import focus_rank
 
@@ -32,10 +34,10 @@ def draw(analysis: Analysis) -> Sheet | str:
     rows = np.flatnonzero(analysis.queue.rank == rank.rank)
     if not len(rows):
         return "no launch could be followed to its device work, so the queue is not known"
-    return _sheet(analysis.queue, rows, rank)
+    return _sheet(analysis.diagnosis, analysis.queue, rows, rank)
 
 
-def _sheet(queue: QueueTable, rows: np.ndarray[tuple[int], np.dtype[np.int64]], rank: Rank) -> Sheet:
+def _sheet(diagnosis: Diagnosis, queue: QueueTable, rows: IntArray, rank: Rank) -> Sheet:
     zero = int(queue.start_ns[rows[0]])
     per, unit = scale_of(int(queue.end_ns[rows[-1]]) - zero)
     edges = as_float(np.append(queue.start_ns[rows], queue.end_ns[rows[-1]]) - zero, per)
@@ -45,7 +47,8 @@ def _sheet(queue: QueueTable, rows: np.ndarray[tuple[int], np.dtype[np.int64]], 
     sheet = Sheet(
         title=f"How far the CPU runs ahead of the device, rank {rank.rank}",
         subtitle=f"Over {count(len(rank.windows), 'step')} in {count(len(rows), 'bin')} of equal length;"
-        f" {count(launches, 'launch call')} followed to their work.",
+        f" {count(launches, 'launch call')} followed to their work;"
+        f" boundary: {boundary_text(diagnosis)}.",
         data_in=4.5,
         alt_text="Launches whose work is not finished, and launch latency, over time on rank"
         f" {rank.rank}: depth between {int(low.min())} and {int(high.max())}"
@@ -69,7 +72,7 @@ def _sheet(queue: QueueTable, rows: np.ndarray[tuple[int], np.dtype[np.int64]], 
     return sheet
 
 
-def _latency_words(queue: QueueTable, rows: np.ndarray[tuple[int], np.dtype[np.int64]]) -> str:
+def _latency_words(queue: QueueTable, rows: IntArray) -> str:
     lowest, highest = int(queue.latency_low_ns[rows].min()), int(queue.latency_high_ns[rows].max())
     return f", latency between {_with_unit(lowest)} and {_with_unit(highest)}"
 
@@ -102,7 +105,7 @@ def _latency(
     ax: Axes,
     edges: FloatArray,
     queue: QueueTable,
-    rows: np.ndarray[tuple[int], np.dtype[np.int64]],
+    rows: IntArray,
     launched: np.ndarray[tuple[int], np.dtype[np.bool_]],
 ) -> list[Entry]:
     ax.set_title("Launch latency: from the start of a launch call to the start of its work")
