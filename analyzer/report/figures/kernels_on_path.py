@@ -57,8 +57,8 @@ def draw(analysis: Analysis) -> Sheet | str:
         f" mean of {count(budget.windows, 'step')} of {ms(budget.step_ns_total, budget.windows)} ms; boundary: "
         f"{boundary_text(diagnosis)}.",
         data_in=0.8 + 0.36 * max(len(names), 5),
-        alt_text=f"Path time of device work in phase {shown(budget.phase, 40)} on rank {budget.rank}. The largest:"
-        f" {largest.label} ({percent(largest.path_ns, budget.step_ns_total)} of the step).",
+        alt_text=f"Path time of device work by name and by class, phase {shown(budget.phase, 40)}, rank {budget.rank}."
+        f" The largest: {largest.label}.",
     )
     left, right = sheet.figure.subplots(1, 2, width_ratios=(2.4, 1))
     _draw_names(left, names, budget)

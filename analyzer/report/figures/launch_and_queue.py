@@ -50,10 +50,8 @@ def _sheet(diagnosis: Diagnosis, queue: QueueTable, rows: IntArray, rank: Rank) 
         f" {count(launches, 'launch call')} followed to their work;"
         f" boundary: {boundary_text(diagnosis)}.",
         data_in=4.5,
-        alt_text="Launches whose work is not finished, and launch latency, over time on rank"
-        f" {rank.rank}: depth between {int(low.min())} and {int(high.max())}"
-        + (_latency_words(queue, rows[launched]) if launched.any() else "")
-        + ".",
+        alt_text="Launches whose work is not finished, as lowest and highest depth, and below it launch latency on"
+        f" a logarithmic scale, both over time on rank {rank.rank}.",
     )
     upper, lower = sheet.figure.subplots(2, 1, sharex=True)
     entries = [_depth(upper, edges, low, high, rank)]
@@ -70,11 +68,6 @@ def _sheet(diagnosis: Diagnosis, queue: QueueTable, rows: IntArray, rank: Rank) 
         ("Launch latency", lower_entries),
     ]
     return sheet
-
-
-def _latency_words(queue: QueueTable, rows: IntArray) -> str:
-    lowest, highest = int(queue.latency_low_ns[rows].min()), int(queue.latency_high_ns[rows].max())
-    return f", latency between {_with_unit(lowest)} and {_with_unit(highest)}"
 
 
 def _limit_shown(rank: Rank, high: FloatArray) -> bool:

@@ -15,7 +15,7 @@ from analyzer.report.figures.palette import FAMILY_COLOURS, PATH_FILLS, Fill
 from analyzer.report.figures.path_marks import draw_jumps, draw_path
 from analyzer.report.figures.sheet import SMALL_POINTS, Entry, Sheet
 from analyzer.report.figures.text import boundary_text, fitted, shown
-from analyzer.report.numbers import count, ms, percent
+from analyzer.report.numbers import count, ms
 
 LANE_TEXT_IN = 1.35
 ROW_IN = 0.155
@@ -99,15 +99,12 @@ def _note(step: Step, lanes: list[LaneRows], hidden: int, categories: set[str]) 
 
 
 def _alt_text(step: Step, lane_ns: IntArray) -> str:
+    """In words; of numbers only those that diagnosis.json has too."""
     span = step.end_ns - step.start_ns
-    order = np.argsort(-lane_ns[:-1], kind="stable")[:3]
-    shares = ", ".join(
-        f"{percent(int(lane_ns[lane]), span)} on {shown(step.events.lanes[lane], 40)}"
-        for lane in order.tolist()
-        if lane_ns[lane]
-    )
+    lanes = step.events.lanes
+    order = np.argsort(-lane_ns[:-1], kind="stable")[:3].tolist()
+    places = ", then ".join(shown(lanes[lane], 40) for lane in order if lane_ns[lane])
     return (
-        f"Timeline of {shown(step.about.step, 50)} on rank {step.about.rank}, {ms(span)} ms, with"
-        f" {len(step.events.lanes) - step.events.device_lanes} threads and {step.events.device_lanes} streams;"
-        f" the critical path runs {shares or 'outside of the recorded lanes'}."
+        f"Timeline of {shown(step.about.step, 50)} on rank {step.about.rank}, {ms(span)} ms: threads, then streams."
+        f" Most of the critical path runs on {places or 'no recorded lane'}."
     )
