@@ -112,7 +112,8 @@ def amounts(entry: Entry, paths: Paths) -> Amounts:
         certain = _with_returns(paths, certain, _certain_returns, inferred=False)
         mine = _with_returns(paths, mine, _returns, inferred=True)
     possible = np.where(paths.in_category(entry.could_belong), length, mine)
-    return Amounts(mine, certain, np.maximum(possible, _doubt(entry, paths)))
+    possible = np.maximum(possible, _doubt(entry, paths))
+    return _by_another_clock(entry, paths, Amounts(mine, certain, possible))
 
 
 def ceiling(categories: frozenset[Category], paths: Paths) -> WindowShares:
@@ -141,6 +142,26 @@ def _doubt(entry: Entry, paths: Paths) -> IntArray:
     if entry.id == "synchronization":
         return _with_returns(paths, doubt, _possible_returns(paths), inferred=True)
     return doubt
+
+
+def _by_another_clock(entry: Entry, paths: Paths, amounts: Amounts) -> Amounts:
+    """The same where a device clock that had to be moved could lie elsewhere in what contradicts nothing.
+
+    A later device makes every wait from a launch to its work longer and every return from a wait shorter.
+    """
+    clock = paths.account.clock
+    if clock.correction != "shifted":
+        return amounts
+    later = max(0, clock.high_ns - clock.shift_ns) if clock.high_ns is not None else 0
+    earlier = max(0, clock.shift_ns - clock.low_ns) if clock.low_ns is not None else 0
+    mine = amounts.mine > 0
+    latency = mine & paths.in_category(frozenset({Category.LAUNCH_LATENCY}))
+    back = mine & paths.in_category(frozenset({Category.HOST_SYNC_RETURN}))
+    return Amounts(
+        amounts.mine,
+        np.maximum(amounts.certain - latency * earlier - back * later, 0),
+        amounts.possible + latency * later + back * earlier,
+    )
 
 
 Returns = Callable[[Path], IntArray]

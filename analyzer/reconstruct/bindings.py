@@ -22,6 +22,8 @@ EVENT_HOP_NS = 5_000
 """A recorded event explains a start at least up to this long after its work: 1 to 3 us are usual ..."""
 HOP_SAMPLE = 8
 """... and up to the 95 % quantile of this capture's own hops, if it has so many (19 us on a V100)."""
+LONGEST_HOP_NS = 20_000
+"""The longest hop over an event seen in a real capture, for waits whose event is not recorded."""
 HOP_SHARE = 20
 HOP_MAX_NS = 50_000
 """An inferred dependency may leave this part of the unexplained time, and at most this long, unexplained."""
@@ -73,9 +75,8 @@ def bind(
     predecessor = np.where(by_stream, stream, np.where(by_event, event, -1))
     inferred = np.zeros(len(work), bool)
     hop = _event_hop(work, np.flatnonzero(kind == Binding.EVENT), predecessor, ready_launch, constants)
-    _infer(work, kind, predecessor, inferred, stream, high, constants.turnaround_ns, hop)
-
-    inferred[_told_to_wait(work, calls, kind, stream)] = False
+    told = _told_to_wait(work, calls, stream)
+    _infer(work, kind, predecessor, inferred, stream, high, constants.turnaround_ns, hop, told)
     kind[_behind_a_loss(work, calls, kind, predecessor)] = Binding.MISSING
 
     inner = replays.inner >= 0
@@ -85,14 +86,17 @@ def bind(
     return Bindings(kind, predecessor, inferred, hop, high, discarded, unresolved)
 
 
-def _told_to_wait(work: Work, calls: Calls, kind: SmallArray, stream: IntArray) -> IntArray:
-    """Rows bound by work elsewhere before whose launch a stream was told to wait: that they waited is
-    recorded, only for what is inferred.
+def _told_to_wait(work: Work, calls: Calls, stream: IntArray) -> BoolArray:
+    """(n,) whether some stream was told to wait between the launches of a row and of its predecessor.
+
+    Where such a row then starts behind work elsewhere, that it waited is recorded; only for what is not.
     """
-    told = np.sort(calls.start_ns[(calls.kind == CallKind.STREAM_WAIT) & (calls.result <= 0)])
-    rows = np.flatnonzero((kind == Binding.INFERRED) & work.linked & (stream >= 0))
-    before = np.searchsorted(told, work.submitted_ns[stream[rows]])
-    return rows[np.searchsorted(told, work.launch_ns[rows]) > before]
+    orders = np.sort(calls.start_ns[(calls.kind == CallKind.STREAM_WAIT) & (calls.result <= 0)])
+    told = np.zeros(len(work), bool)
+    rows = np.flatnonzero(work.linked & (stream >= 0))
+    before = np.searchsorted(orders, work.submitted_ns[stream[rows]])
+    told[rows] = np.searchsorted(orders, work.launch_ns[rows]) > before
+    return told
 
 
 def _behind_a_loss(work: Work, calls: Calls, kind: SmallArray, predecessor: IntArray) -> IntArray:
@@ -283,13 +287,14 @@ def _infer(
     latency_high_ns: IntArray,
     turnaround_ns: int,
     event_hop_ns: int,
+    told: BoolArray,
 ) -> None:
     """Where no candidate explains the start, work that ended just before it elsewhere; else "unseen".
 
     Submission explains a start up to the high latency, a recorded event up to the hop, stream order up to
     the turnaround. Work
     elsewhere may have ended a twentieth of the unexplained time before (at most 50 us): a hop over an
-    event took 19 us on a V100 whose turnaround is 9 us.
+    event took 19 us on a V100 whose turnaround is 9 us. A row that was told to wait may have hopped as far.
     Without a launch record nothing can be called unseen: such gaps are missing evidence.
     """
     if not len(work):
@@ -307,12 +312,14 @@ def _infer(
     nearest = np.where(at >= 0, by_end[np.maximum(at, 0)], -1)
     unexplained = np.where(stretched, gap, np.where(late, wait - latency_high_ns, 0))
     reach = np.maximum(turnaround_ns, np.minimum(unexplained // HOP_SHARE, HOP_MAX_NS))
+    given = work.submitted_ns[nearest] < work.launch_ns  # a wait is for work submitted before it
+    reach = np.where(told & given, np.maximum(reach, LONGEST_HOP_NS), reach)
     near = (nearest >= 0) & (nearest < rows) & (work.start_ns - work.end_ns[nearest] <= reach)
     near &= work.lane[nearest] != work.lane
     elsewhere = near & (stretched | late | missing)
     kind[elsewhere] = Binding.INFERRED
     predecessor[elsewhere] = nearest[elsewhere]
-    inferred[elsewhere] = True
+    inferred[elsewhere] = ~told[elsewhere]
     unseen = stretched & ~elsewhere
     kind[unseen & work.linked] = Binding.UNSEEN
     inferred[unseen & work.linked] = True

@@ -551,3 +551,22 @@ def test_a_guessed_wait_under_which_kernels_ran_elsewhere_could_be_their_time() 
     assert interval(found["kernel-bound"]) == (69 / 120, 69 / 120, 99 / 120)
     assert interval(found["dependency-stalls"]) == (0, 41 / 120, 41 / 120)
     assert interval(found["device-turnaround"]) == (0, 0, 41 / 120)
+
+
+def test_a_device_clock_that_was_moved_could_lie_anywhere_in_its_interval() -> None:
+    """
+    60 times: launch 0-4, a kernel 2 us *before* the call until 20 after, a wait that returns 31 after: the
+    device clock is 2 to 11 us early. Moved by 2, each launch took 0 us; it could have taken 9.
+    """
+    built = schedule()
+    for at in range(60):
+        start = 1_000 + 100 * at
+        built.launch(start, start + 4, runs=(start - 2, start + 20), name="a").sync(
+            start + 5, start + 31, stream=7
+        )
+    analysis = analysis_of(built)
+    clock = analysis.diagnosis.ranks[0].clock
+    assert (clock.device_shift_ns, clock.device_interval_ns) == (2_000, (2_000, 11_000))
+    entry = next(row for row in analysis.diagnosis.hypotheses if row.id == "synchronization")
+    assert entry.share is not None
+    assert entry.share.interval[0] < entry.share.value  # what returned 9 us later than the work may not have

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from analyzer.categories import DEVICE_CATEGORIES, Binding
-from analyzer.reconstruct.bindings import HOP_MAX_NS, HOP_SHARE
+from analyzer.reconstruct.bindings import HOP_MAX_NS, HOP_SHARE, LONGEST_HOP_NS
 from analyzer.reconstruct.critical_path import ON_DEVICE
 from analyzer.reconstruct.rank import RankAccount
 from tests.builders import Schedule, account_of, schedule
@@ -79,15 +79,18 @@ def _bind(
     elif kind != Binding.MISSING:
         return kind, bound, False
 
+    told = (
+        k.launched is not None
+        and stream is not None
+        and any(_submitted(stream, rows) <= wait.issued < k.launched for wait in waits)
+    )
+    ended = [p for p in before if p.end <= k.start]
+    nearest = max(ended, key=lambda p: (p.end, p.at), default=None)
     reach = max(turnaround, min(unexplained // HOP_SHARE, HOP_MAX_NS))
-    near = [p for p in before if p.stream != k.stream and 0 <= k.start - p.end <= reach]
-    if near:
-        told = (
-            k.launched is not None
-            and stream is not None
-            and any(_submitted(stream, rows) <= wait.issued < k.launched for wait in waits)
-        )
-        return Binding.INFERRED, max(near, key=lambda p: (p.end, p.at)).at, not told
+    if told and nearest is not None and k.launched is not None and _submitted(nearest, rows) < k.launched:
+        reach = max(reach, LONGEST_HOP_NS)
+    if nearest is not None and nearest.stream != k.stream and k.start - nearest.end <= reach:
+        return Binding.INFERRED, nearest.at, not told
     if k.launched is None:
         return Binding.MISSING, stream.at if stream is not None else -1, False
     return (Binding.UNSEEN, bound, True) if bound >= 0 else (kind, bound, False)

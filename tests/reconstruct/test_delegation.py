@@ -42,7 +42,7 @@ def slowly(activity: list[list[int]], works: list[bool]) -> list[Found]:
                 if (
                     first - silent <= LAG_NS
                     and resumed - last <= LAG_NS
-                    and last - first >= (resumed - silent) / 2
+                    and last - first >= 0.8 * (resumed - silent)
                     and (before is None or first - before >= rest)
                     and (after is None or after - last >= rest)
                     and (best is None or last > best[5])

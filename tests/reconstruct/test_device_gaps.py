@@ -258,7 +258,7 @@ def test_the_usual_hop_over_an_event_is_learned_from_a_sample(count: int, known:
     assert account_of(built).bindings.event_hop_ns == (9_000 if known else 5_000)
     gaps = [cause for cause in causes_of(built) if cause[1] - cause[0] == 9]
     assert gaps
-    assert all(cause[2:] == ("event" if known else "unseen", not known) for cause in gaps)
+    assert all(cause[2:] == ("event" if known else "inferred", False) for cause in gaps)
 
 
 def test_a_few_gaps_never_stretch_the_usual_turnaround() -> None:
