@@ -21,7 +21,7 @@ SHORT_SILENCE_NS = 100_000
 REST_NS = 200_000
 """Below this silence the delegate must otherwise rest for this long: two busy threads fill each other's pauses
 of some 30 us by chance."""
-MIN_COVER = 0.8
+MIN_COVER = 0.7
 """A delegate's work spans at least this share of the silence."""
 MIN_HABIT = 0.5
 """Share of a delegate's records that lie in silences of the thread it works for."""

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from analyzer.reconstruct.delegation import (
     LAG_NS,
+    MIN_COVER,
     MIN_HABIT,
     REST_NS,
     SHORT_SILENCE_NS,
@@ -42,7 +43,7 @@ def slowly(activity: list[list[int]], works: list[bool]) -> list[Found]:
                 if (
                     first - silent <= LAG_NS
                     and resumed - last <= LAG_NS
-                    and last - first >= 0.8 * (resumed - silent)
+                    and last - first >= MIN_COVER * (resumed - silent)
                     and (before is None or first - before >= rest)
                     and (after is None or after - last >= rest)
                     and (best is None or last > best[5])
