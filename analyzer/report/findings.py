@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from analyzer.diagnosis import Diagnosis, Hypothesis, Kernel, Measured
+from analyzer.diagnosis import Diagnosis, HostCulprit, Hypothesis, Kernel, Measured
 from analyzer.report.escape import code, prose
 from analyzer.report.numbers import count, ms, plain, share
 
@@ -12,7 +12,13 @@ FINDINGS_SHOWN = 3
 SUSPECTS_SHOWN = 3
 PHASES_NAMED = 5
 OPEN_SHOWN = 2
-CPU_EXPLANATIONS = ("launch-bound", "host-bound", "synchronization", "output-path")
+CPU_CATEGORIES = {
+    "launch-bound": ("launch.dispatch", "launch.api"),
+    "host-bound": ("host.framework", "host.untraced", "host.api", "host.wait"),
+    "synchronization": ("host.sync_return",),
+    "output-path": ("host.output",),
+}
+"""Whose records a reader looks at first."""
 KINDS_OF_WORK = {
     "kernel-bound": ("kernel", "graph"),
     "small-grids": ("kernel",),
@@ -191,18 +197,30 @@ def _bound(row: Hypothesis) -> str:
 
 def look_first(diagnosis: Diagnosis, row: Hypothesis) -> str:
     """What to look at first: the largest culprit on the CPU, or the kernels with the most time on the path."""
-    if row.id in CPU_EXPLANATIONS:
-        return _cpu_suspect(diagnosis, row)
+    if row.id in CPU_CATEGORIES:
+        return _cpu_suspects(diagnosis, row)
     if row.id in KINDS_OF_WORK:
         return _kernel_suspects(diagnosis, row)
     return ""
 
 
-def _cpu_suspect(diagnosis: Diagnosis, row: Hypothesis) -> str:
-    first = next((f for f in diagnosis.look_first if (f.rank, f.phase) == (row.rank, row.phase)), None)
-    if first is None:
-        return ""
-    return f"{code(first.name, 80)}, {ms(first.path_ns)} ms on the path in all: {prose(first.why)}"
+def _cpu_suspects(diagnosis: Diagnosis, row: Hypothesis) -> str:
+    """What the CPU did in this explanation's own categories: the longest records."""
+    rows = [
+        culprit
+        for culprit in diagnosis.host_culprits
+        if (culprit.rank, culprit.phase) == (row.rank, row.phase)
+        and culprit.category in CPU_CATEGORIES[row.id]
+    ]
+    rows.sort(key=lambda culprit: (-culprit.path_ns, culprit.name))
+    return ", ".join(_cpu_suspect(culprit) for culprit in rows[:SUSPECTS_SHOWN])
+
+
+def _cpu_suspect(culprit: HostCulprit) -> str:
+    outer = [part for part in culprit.stack if part != culprit.name][-1:]
+    inside = f" in {code(outer[0], 44)}" if outer else ""
+    when = f"in {culprit.windows_with:,} of {count(culprit.windows, 'step')}"
+    return f"{code(culprit.name, 56)}{inside} ({ms(culprit.path_ns, max(culprit.windows, 1))} ms per step, {when})"
 
 
 def _kernel_suspects(diagnosis: Diagnosis, row: Hypothesis) -> str:

@@ -45,8 +45,8 @@ def _answer(diagnosis: Diagnosis, budget: Budget) -> str:
     shown = [
         f"**{head}**: {text}"
         for head, text in (
-            ("Supported", _with_shares(rows, "supported")),
-            ("Open", _with_shares(rows, "inconclusive")),
+            ("Supported", _with_shares(rows, "supported", budget)),
+            ("Open", _with_shares(rows, "inconclusive", budget)),
             ("Contradicted", _ids(rows, "contradicted")),
             ("Unmeasured", _ids(rows, "unmeasured")),
         )
@@ -64,11 +64,16 @@ def _where(diagnosis: Diagnosis, budget: Budget) -> str:
     return f"rank {budget.rank}" + (f" (the slowest of {peers})" if peers > 1 else "")
 
 
-def _with_shares(rows: Sequence[Hypothesis], verdict: str) -> str:
-    """The hypotheses with that verdict, largest share first."""
+def _with_shares(rows: Sequence[Hypothesis], verdict: str, budget: Budget) -> str:
+    """The hypotheses with that verdict, largest share first; of another rank than the budget's: with it."""
     mine = [row for row in rows if row.verdict == verdict and row.share is not None]
     mine.sort(key=lambda row: -(row.share.value if row.share else 0.0))
-    texts = [f"{code(row.id)} {share(row.share.value)}" for row in mine[:IDS_SHOWN] if row.share]
+    texts = [
+        f"{code(row.id)} {share(row.share.value)}"
+        + (f" (rank {row.rank})" if row.rank not in (None, budget.rank) else "")
+        for row in mine[:IDS_SHOWN]
+        if row.share
+    ]
     if verdict == "supported" and not mine:
         return "none"
     return ", ".join(texts)
