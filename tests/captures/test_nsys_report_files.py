@@ -17,7 +17,11 @@ needs_nsys = pytest.mark.skipif(shutil.which("nsys") is None, reason="nsys is no
 
 def without_paths(diagnosis: Diagnosis) -> Diagnosis:
     ranks = [msgspec.structs.replace(rank, source="") for rank in diagnosis.ranks]
-    return msgspec.structs.replace(diagnosis, inputs=[], ranks=ranks)
+    hypotheses = [
+        msgspec.structs.replace(row, evidence=[msgspec.structs.replace(e, input="") for e in row.evidence])
+        for row in diagnosis.hypotheses
+    ]
+    return msgspec.structs.replace(diagnosis, inputs=[], ranks=ranks, hypotheses=hypotheses)
 
 
 @needs_shared
