@@ -15,13 +15,14 @@ from analyzer import __version__
 from analyzer.analysis import Analysis
 from analyzer.diagnosis import FORMAT, FORMAT_VERSION, Diagnosis, Hypothesis
 from analyzer.errors import TraceError, UsageError
-from analyzer.explain import cautions, quality, summary, thresholds
+from analyzer.explain import cautions, quality, summary
 from analyzer.explain.focus import focus_rank
-from analyzer.explain.hypotheses import verdicts
-from analyzer.explain.look_first import look_first
-from analyzer.explain.queue import join_queues
+from analyzer.explain.host.look_first import look_first
+from analyzer.explain.launches.queue import join_queues
 from analyzer.explain.rank_report import RankReport, report_rank
 from analyzer.explain.segments import join_tables
+from analyzer.explain.verdicts import thresholds
+from analyzer.explain.verdicts.hypotheses import verdicts
 from analyzer.explain.windows import budgets, phases_of
 from analyzer.model import Capture, Trace
 from analyzer.progress import NoProgress, Progress

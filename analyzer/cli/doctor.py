@@ -12,7 +12,7 @@ from analyzer.cli.console import GateError, ending, out
 from analyzer.cli.reading import look
 
 if TYPE_CHECKING:
-    from analyzer.explain.doctor import Checkup
+    from analyzer.explain.check_up.examine import Checkup
 
 EXAMPLE = "Example: tracebound doctor trace.sqlite --strict"
 
@@ -46,7 +46,7 @@ def doctor(
     """
     with ending(debug=debug):
         from analyzer import pipeline
-        from analyzer.explain.doctor import examine
+        from analyzer.explain.check_up.examine import examine
         from analyzer.report import doctor_text
         from analyzer.rules import load_rules
 

@@ -13,7 +13,7 @@ from analyzer.categories import Category
 from analyzer.cuda_api import SUBMISSIONS
 from analyzer.diagnosis import Detail, DetailKind, DetailTable, Rank
 from analyzer.diagnosis import Window as WindowResult
-from analyzer.explain.classes import RowClasses
+from analyzer.explain.device.classes import RowClasses
 from analyzer.explain.segments import place_of_lane, place_of_thread
 from analyzer.explain.windows import phases_of, used_windows
 from analyzer.model import HostKind, IntArray

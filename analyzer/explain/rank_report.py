@@ -27,20 +27,20 @@ from analyzer.diagnosis import (
 )
 from analyzer.diagnosis import Window as WindowResult
 from analyzer.errors import UsageError
-from analyzer.explain.classes import row_classes
-from analyzer.explain.culprits import host_culprits
 from analyzer.explain.detail import detail_step
-from analyzer.explain.device_rollups import class_times, graph_replays, small_kernels
-from analyzer.explain.host_time import host_times
-from analyzer.explain.hypotheses import RankEvidence, gather
-from analyzer.explain.kernels import kernel_table
-from analyzer.explain.launches import launch_bills
+from analyzer.explain.device.classes import row_classes
+from analyzer.explain.device.kernels import kernel_table
+from analyzer.explain.device.rollups import class_times, graph_replays, small_kernels
+from analyzer.explain.device.shapes import kernel_shapes
+from analyzer.explain.host.culprits import host_culprits
+from analyzer.explain.host.host_time import host_times
+from analyzer.explain.launches.bill import launch_bills
+from analyzer.explain.launches.queue import queue_table
+from analyzer.explain.launches.ranges import range_times
 from analyzer.explain.phase_windows import phase_windows
 from analyzer.explain.quality import rank_entries
-from analyzer.explain.queue import queue_table
-from analyzer.explain.ranges import range_times
 from analyzer.explain.segments import place_of_thread, segment_table
-from analyzer.explain.shapes import kernel_shapes
+from analyzer.explain.verdicts.hypotheses import RankEvidence, gather
 from analyzer.explain.windows import phases_of, used_windows, window_results
 from analyzer.model import QualityEntry, Trace
 from analyzer.reconstruct.exposure import busy_time

@@ -6,8 +6,8 @@ import re
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
-from analyzer.explain.doctor import Answer, AnswerWord, CaptureAdvice, Checkup, Limit
-from analyzer.explain.file_check import FileCheck, Note
+from analyzer.explain.check_up.examine import Answer, AnswerWord, CaptureAdvice, Checkup, Limit
+from analyzer.explain.check_up.files import FileCheck, Note
 from analyzer.report.escape import visible
 from analyzer.report.labels import RULE_WORDS
 from analyzer.report.numbers import count, int_ranges

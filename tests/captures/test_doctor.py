@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from analyzer.explain.catalogue import MEASURABLE, UNMEASURED
-from analyzer.explain.doctor import CaptureAdvice, Checkup, examine
+from analyzer.explain.check_up.examine import CaptureAdvice, Checkup, examine
+from analyzer.explain.verdicts.catalogue import MEASURABLE, UNMEASURED
 from analyzer.model import RECORD_CLASSES
 from analyzer.report import doctor_text
 from tests.captures.results import analysis_of, capture_names, capture_of

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from analyzer.explain.catalogue import MEASURABLE, UNMEASURED
-from analyzer.explain.doctor import Answer, Checkup, examine
+from analyzer.explain.check_up.examine import Answer, Checkup, examine
+from analyzer.explain.verdicts.catalogue import MEASURABLE, UNMEASURED
 from analyzer.model import Capture, DeviceInfo, Diagnostic, Source, Trace
 from analyzer.pipeline import analyze
 from tests.builders import EVERYTHING, Schedule, schedule

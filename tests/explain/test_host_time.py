@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from analyzer.diagnosis import Diagnosis, HostTime, LookFirst
-from analyzer.explain.host_time import KEEP, NOTHING, OTHER
-from analyzer.explain.python_frames import INSTALLED, LIBRARY, OWN, frame_origins
+from analyzer.explain.host.host_time import KEEP, NOTHING, OTHER
+from analyzer.explain.host.python_frames import INSTALLED, LIBRARY, OWN, frame_origins
 from analyzer.explain.windows import used_windows
 from tests.builders import Schedule, analysis_of, schedule
 from tests.captures.results import analysis_of as analysis_of_capture

@@ -8,7 +8,7 @@ import pytest
 
 from analyzer.categories import CATEGORY_NAMES, DEVICE_CATEGORIES
 from analyzer.diagnosis import Diagnosis, LaunchBill, Quantiles
-from analyzer.explain.launches import launch_bills
+from analyzer.explain.launches.bill import launch_bills
 from analyzer.explain.phase_windows import PhaseWindows, phase_windows
 from analyzer.explain.windows import used_windows
 from tests.builders import EVERYTHING, Schedule, account_of, analysis_of, schedule

@@ -7,9 +7,9 @@ import numpy as np
 from analyzer.categories import Category
 from analyzer.cuda_api import CallKind
 from analyzer.diagnosis import LaunchBill, Quantiles
+from analyzer.explain.launches.submissions import COPIES, LAUNCHES, Submissions
 from analyzer.explain.order_statistics import quantiles
 from analyzer.explain.phase_windows import PhaseWindows, sums
-from analyzer.explain.submissions import COPIES, LAUNCHES, Submissions
 from analyzer.model import DeviceKind, IntArray
 from analyzer.reconstruct.rank import RankAccount
 from analyzer.reconstruct.work import NO_TIME, BoolArray, Work

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from analyzer.diagnosis import Budget, HostTime, LookFirst
 from analyzer.explain.focus import leading_budgets
-from analyzer.explain.host_time import NOTHING, OTHER
+from analyzer.explain.host.host_time import NOTHING, OTHER
 from analyzer.reconstruct.step_markers import PROFILER_STEP, find_marker
 
 PREFERENCE = ("frame", "range", "op", "call", "thread")

@@ -10,11 +10,11 @@ import msgspec
 import numpy as np
 
 from analyzer.diagnosis import NO_EVENT, Evidence, Hypothesis, Measured, Share, Verdict
-from analyzer.explain.amounts import Paths, amounts, ceiling
-from analyzer.explain.catalogue import MEASURABLE, UNMEASURED, Entry, Open
-from analyzer.explain.facts import recorded
 from analyzer.explain.segments import event_columns
-from analyzer.explain.shares import WindowShares, share_of
+from analyzer.explain.verdicts.amounts import Paths, amounts, ceiling
+from analyzer.explain.verdicts.catalogue import MEASURABLE, UNMEASURED, Entry, Open
+from analyzer.explain.verdicts.facts import recorded
+from analyzer.explain.verdicts.shares import WindowShares, share_of
 from analyzer.model import IntArray
 from analyzer.reconstruct.critical_path import Path
 from analyzer.reconstruct.rank import RankAccount

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from analyzer.explain.grids import blocks_of, sm_count
+from analyzer.explain.device.grids import blocks_of, sm_count
 from analyzer.model import HostKind, Trace
 from analyzer.reconstruct.step_markers import OUTPUT_RANGES, clean_names
 

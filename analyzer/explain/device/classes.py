@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analyzer.explain.kernels import class_of
+from analyzer.explain.device.kernels import class_of
 from analyzer.model import IntArray
 from analyzer.reconstruct.rank import RankAccount
 

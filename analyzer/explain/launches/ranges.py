@@ -6,11 +6,11 @@ import numpy as np
 
 from analyzer.arrays import distinct, group
 from analyzer.diagnosis import RangeTime
-from analyzer.explain.enclosing import row_at
+from analyzer.explain.host.enclosing import row_at
+from analyzer.explain.launches.submissions import Submissions
 from analyzer.explain.order_statistics import quantiles
 from analyzer.explain.phase_windows import sums
 from analyzer.explain.segments import merge_suffixes, place_of_thread
-from analyzer.explain.submissions import Submissions
 from analyzer.model import HostKind, IntArray
 from analyzer.reconstruct.rank import RankAccount
 from analyzer.reconstruct.step_markers import clean_name

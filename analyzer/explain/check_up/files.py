@@ -8,10 +8,10 @@ import msgspec
 import numpy as np
 
 from analyzer.diagnosis import Diagnosis, Rank
-from analyzer.explain import remedies
 from analyzer.explain.cautions import WARNING, lost_records
-from analyzer.explain.facts import SM_COUNT, recorded
-from analyzer.explain.remedies import Remedy, Tool
+from analyzer.explain.check_up import remedies
+from analyzer.explain.check_up.remedies import Remedy, Tool
+from analyzer.explain.verdicts.facts import SM_COUNT, recorded
 from analyzer.model import RECORD_CLASSES, Capture, DeviceKind, HostKind, Source, StreamFlag, Trace
 from analyzer.rules import Rules
 

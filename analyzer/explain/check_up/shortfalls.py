@@ -14,11 +14,11 @@ import numpy as np
 from analyzer.categories import Category
 from analyzer.cuda_api import WAITS, CallKind, call_kind
 from analyzer.diagnosis import Rank
-from analyzer.explain import remedies
-from analyzer.explain.catalogue import HOST, LAUNCH, Entry
-from analyzer.explain.facts import GRID, OUTPUT_RANGE, SM_COUNT, recorded
-from analyzer.explain.hypotheses import missing
-from analyzer.explain.remedies import Remedy, Tool
+from analyzer.explain.check_up import remedies
+from analyzer.explain.check_up.remedies import Remedy, Tool
+from analyzer.explain.verdicts.catalogue import HOST, LAUNCH, Entry
+from analyzer.explain.verdicts.facts import GRID, OUTPUT_RANGE, SM_COUNT, recorded
+from analyzer.explain.verdicts.hypotheses import missing
 from analyzer.model import DeviceKind, HostKind, Trace
 
 UNLINKED_SHARE = 0.05

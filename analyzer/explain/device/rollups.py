@@ -8,8 +8,8 @@ import numpy as np
 
 from analyzer.arrays import group
 from analyzer.diagnosis import ClassTime, GraphReplay, SmallKernels
-from analyzer.explain.classes import RowClasses
-from analyzer.explain.launches import kernel_rows
+from analyzer.explain.device.classes import RowClasses
+from analyzer.explain.launches.bill import kernel_rows
 from analyzer.explain.phase_windows import PhaseWindows, device_path, sums
 from analyzer.model import CodeArray, DeviceKind, IntArray
 from analyzer.reconstruct.rank import RankAccount

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from analyzer.explain.facts import GRID, OUTPUT_RANGE, SM_COUNT
+from analyzer.explain.verdicts.facts import GRID, OUTPUT_RANGE, SM_COUNT
 from analyzer.model import Source
 
 NSYS = "nsys-sqlite"

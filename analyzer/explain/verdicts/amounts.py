@@ -15,9 +15,9 @@ import numpy.typing as npt
 
 from analyzer.arrays import distinct
 from analyzer.categories import Category
-from analyzer.explain.catalogue import HOST, LAUNCH, Entry
-from analyzer.explain.grids import coverage
-from analyzer.explain.shares import FloatArray, WindowShares, window_shares
+from analyzer.explain.device.grids import coverage
+from analyzer.explain.verdicts.catalogue import HOST, LAUNCH, Entry
+from analyzer.explain.verdicts.shares import FloatArray, WindowShares, window_shares
 from analyzer.intervals import Intervals, covered, union
 from analyzer.model import IntArray
 from analyzer.reconstruct.critical_path import ON_DEVICE, ON_HOST, Path, join_paths
@@ -113,7 +113,7 @@ def amounts(entry: Entry, paths: Paths) -> Amounts:
         mine = _with_returns(paths, mine, _returns, inferred=True)
     possible = np.where(paths.in_category(entry.could_belong), length, mine)
     possible = np.maximum(possible, _doubt(entry, paths))
-    return _by_another_clock(entry, paths, Amounts(mine, certain, possible))
+    return _by_another_clock(paths, Amounts(mine, certain, possible))
 
 
 def ceiling(categories: frozenset[Category], paths: Paths) -> WindowShares:
@@ -144,7 +144,7 @@ def _doubt(entry: Entry, paths: Paths) -> IntArray:
     return doubt
 
 
-def _by_another_clock(entry: Entry, paths: Paths, amounts: Amounts) -> Amounts:
+def _by_another_clock(paths: Paths, amounts: Amounts) -> Amounts:
     """The same where a device clock that had to be moved could lie elsewhere in what contradicts nothing.
 
     A later device makes every wait from a launch to its work longer and every return from a wait shorter.

@@ -9,11 +9,11 @@ import msgspec
 
 from analyzer import strict_json
 from analyzer.diagnosis import Diagnosis, Steps
-from analyzer.explain import remedies
-from analyzer.explain.catalogue import MEASURABLE, UNMEASURED, Entry, Open
-from analyzer.explain.file_check import FileCheck, Note, check_files, collectives_of
-from analyzer.explain.remedies import Remedy, Tool
-from analyzer.explain.shortfalls import RankHolds, Shortfall, holdings, shortfalls
+from analyzer.explain.check_up import remedies
+from analyzer.explain.check_up.files import FileCheck, Note, check_files, collectives_of
+from analyzer.explain.check_up.remedies import Remedy, Tool
+from analyzer.explain.check_up.shortfalls import RankHolds, Shortfall, holdings, shortfalls
+from analyzer.explain.verdicts.catalogue import MEASURABLE, UNMEASURED, Entry, Open
 from analyzer.model import Capture
 from analyzer.rules import Rules, builtin_rules
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from analyzer.categories import Category
-from analyzer.explain.facts import GRID, OUTPUT_RANGE, SM_COUNT
+from analyzer.explain.verdicts.facts import GRID, OUTPUT_RANGE, SM_COUNT
 
 LAUNCH = frozenset({Category.LAUNCH_LATENCY, Category.LAUNCH_API, Category.LAUNCH_DISPATCH})
 HOST = frozenset({Category.HOST_FRAMEWORK, Category.HOST_UNTRACED, Category.HOST_API, Category.HOST_WAIT})
@@ -40,7 +40,7 @@ class Entry:
     quantity: str
     categories: frozenset[Category]
     could_belong: frozenset[Category]  # counted into the upper end only
-    needs: tuple[str, ...]  # facts (record classes and explain.facts) without which nothing can be said
+    needs: tuple[str, ...]  # facts (record classes and those of facts.py) without which nothing can be said
     intervention: str
     disproof: str
     discriminating_check: str

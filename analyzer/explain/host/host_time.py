@@ -9,9 +9,9 @@ import numpy as np
 from analyzer.arrays import distinct, unique_inverse
 from analyzer.categories import CATEGORY_NAMES, Category
 from analyzer.diagnosis import HostTime
-from analyzer.explain.enclosing import row_at
+from analyzer.explain.host.enclosing import row_at
+from analyzer.explain.host.python_frames import INSTALLED, OWN, frame_origins
 from analyzer.explain.phase_windows import PhaseWindows, sums
-from analyzer.explain.python_frames import INSTALLED, OWN, frame_origins
 from analyzer.explain.segments import merge_suffixes, place_of_thread
 from analyzer.model import HostKind, IntArray
 from analyzer.reconstruct.critical_path import ON_HOST

@@ -8,7 +8,7 @@ import numpy as np
 
 from analyzer.arrays import distinct
 from analyzer.diagnosis import QueueTable
-from analyzer.explain.submissions import Submissions
+from analyzer.explain.launches.submissions import Submissions
 from analyzer.model import IntArray
 from analyzer.reconstruct.rank import RankAccount
 

@@ -16,8 +16,8 @@ import numpy as np
 from analyzer import hardware
 from analyzer.arrays import group
 from analyzer.diagnosis import KernelShape
-from analyzer.explain.grids import blocks_of, sm_count
-from analyzer.explain.kernels import body_path_time, class_of
+from analyzer.explain.device.grids import blocks_of, sm_count
+from analyzer.explain.device.kernels import body_path_time, class_of
 from analyzer.model import DeviceKind, DeviceTable, IntArray, Trace
 from analyzer.reconstruct.rank import RankAccount
 from analyzer.stats import quantile

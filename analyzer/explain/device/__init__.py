@@ -1,0 +1,1 @@
+"""Device work explained: by name, class and launch shape."""

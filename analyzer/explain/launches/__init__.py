@@ -1,0 +1,1 @@
+"""What submitting the work costs, and how far the CPU runs ahead."""
