@@ -12,21 +12,11 @@ import numpy as np
 from analyzer.categories import Binding
 from analyzer.cuda_api import CallKind
 from analyzer.model import IntArray, ProcessTrace, SmallArray, StreamFlag
-from analyzer.reconstruct.constants import Constants, silent_launches
+from analyzer.reconstruct.constants import Constants
+from analyzer.reconstruct.inference import behind_a_loss, event_hop, infer, told_to_wait
 from analyzer.reconstruct.replays import Replays
 from analyzer.reconstruct.sync_targets import SyncTargets
 from analyzer.reconstruct.work import NO_TIME, BoolArray, Calls, Work, group_indices
-from analyzer.stats import quantile
-
-EVENT_HOP_NS = 5_000
-"""A recorded event explains a start at least up to this long after its work: 1 to 3 us are usual ..."""
-HOP_SAMPLE = 8
-"""... and up to the 95 % quantile of this capture's own hops, if it has so many (19 us on a V100)."""
-LONGEST_HOP_NS = 20_000
-"""The longest hop over an event seen in a real capture, for waits whose event is not recorded."""
-HOP_SHARE = 20
-HOP_MAX_NS = 50_000
-"""An inferred dependency may leave this part of the unexplained time, and at most this long, unexplained."""
 
 
 @dataclass(frozen=True)
@@ -74,50 +64,16 @@ def bind(
     kind[by_stream] = Binding.STREAM
     predecessor = np.where(by_stream, stream, np.where(by_event, event, -1))
     inferred = np.zeros(len(work), bool)
-    hop = _event_hop(work, np.flatnonzero(kind == Binding.EVENT), predecessor, ready_launch, constants)
-    told = _told_to_wait(work, calls, stream)
-    _infer(work, kind, predecessor, inferred, stream, high, constants.turnaround_ns, hop, told)
-    kind[_behind_a_loss(work, calls, kind, predecessor)] = Binding.MISSING
+    hop = event_hop(work, np.flatnonzero(kind == Binding.EVENT), predecessor, ready_launch, constants)
+    told = told_to_wait(work, calls, stream)
+    infer(work, kind, predecessor, inferred, stream, high, constants.turnaround_ns, hop, told)
+    kind[behind_a_loss(work, calls, kind, predecessor)] = Binding.MISSING
 
     inner = replays.inner >= 0
     kind[inner] = Binding.GRAPH
     predecessor[inner] = replays.inner[inner]
     inferred[inner] = replays.inner_inferred[inner]
     return Bindings(kind, predecessor, inferred, hop, high, discarded, unresolved)
-
-
-def _told_to_wait(work: Work, calls: Calls, stream: IntArray) -> BoolArray:
-    """(n,) whether some stream was told to wait between the launches of a row and of its predecessor.
-
-    Where such a row then starts behind work elsewhere, that it waited is recorded; only for what is not.
-    """
-    orders = np.sort(calls.start_ns[(calls.kind == CallKind.STREAM_WAIT) & (calls.result <= 0)])
-    told = np.zeros(len(work), bool)
-    rows = np.flatnonzero(work.linked & (stream >= 0))
-    before = np.searchsorted(orders, work.submitted_ns[stream[rows]])
-    told[rows] = np.searchsorted(orders, work.launch_ns[rows]) > before
-    return told
-
-
-def _behind_a_loss(work: Work, calls: Calls, kind: SmallArray, predecessor: IntArray) -> IntArray:
-    """Rows whose wait nothing explains and between whose launch and their predecessor's something was
-    launched that left no device row: it may have run in the gap.
-    """
-    rows = np.flatnonzero((kind == Binding.UNSEEN) & (predecessor >= 0))
-    silent = silent_launches(work, calls)
-    before = work.submitted_ns[predecessor[rows]]
-    between = np.searchsorted(silent, work.launch_ns[rows]) > np.searchsorted(silent, before)
-    return rows[between]
-
-
-def _event_hop(
-    work: Work, rows: IntArray, predecessor: IntArray, ready_launch: IntArray, constants: Constants
-) -> int:
-    """Longest usual time from the end of the work before an event to the start of what waits for it, ns."""
-    sure = rows[ready_launch[rows] <= work.end_ns[predecessor[rows]]]
-    hops = work.start_ns[sure] - work.end_ns[predecessor[sure]]
-    learned = min(quantile(hops, 0.95), HOP_MAX_NS) if len(hops) >= HOP_SAMPLE else 0
-    return max(EVENT_HOP_NS, constants.turnaround_ns, learned)
 
 
 def _ready(work: Work, predecessor: IntArray, tau_ns: int) -> IntArray:
@@ -276,53 +232,3 @@ def _legacy_stream_order(event: IntArray, work: Work, process: ProcessTrace, tar
             rows = rows[work.linked[rows]]
             before = _preceding(targets.last_on_lane(null, work.launch_ns[rows]), rows)
             event[rows] = _later(work, event[rows], before)
-
-
-def _infer(
-    work: Work,
-    kind: SmallArray,
-    predecessor: IntArray,
-    inferred: BoolArray,
-    stream: IntArray,
-    latency_high_ns: IntArray,
-    turnaround_ns: int,
-    event_hop_ns: int,
-    told: BoolArray,
-) -> None:
-    """Where no candidate explains the start, work that ended just before it elsewhere; else "unseen".
-
-    Submission explains a start up to the high latency, a recorded event up to the hop, stream order up to
-    the turnaround. Work
-    elsewhere may have ended a twentieth of the unexplained time before (at most 50 us): a hop over an
-    event took 19 us on a V100 whose turnaround is 9 us. A row that was told to wait may have hopped as far.
-    Without a launch record nothing can be called unseen: such gaps are missing evidence.
-    """
-    if not len(work):
-        return
-    rows = np.arange(len(work))
-    by_submission = kind == Binding.SUBMISSION
-    missing = kind == Binding.MISSING
-    gap = work.start_ns - work.end_ns[predecessor]
-    wait = work.start_ns - work.launch_ns
-    usual = np.where(kind == Binding.EVENT, event_hop_ns, turnaround_ns)
-    stretched = (predecessor >= 0) & (gap > usual)
-    late = by_submission & (wait > latency_high_ns)
-    by_end = np.argsort(work.end_ns, kind="stable")
-    at = np.searchsorted(work.end_ns[by_end], work.start_ns, side="right") - 1
-    nearest = np.where(at >= 0, by_end[np.maximum(at, 0)], -1)
-    unexplained = np.where(stretched, gap, np.where(late, wait - latency_high_ns, 0))
-    reach = np.maximum(turnaround_ns, np.minimum(unexplained // HOP_SHARE, HOP_MAX_NS))
-    given = work.submitted_ns[nearest] < work.launch_ns  # a wait is for work submitted before it
-    reach = np.where(told & given, np.maximum(reach, LONGEST_HOP_NS), reach)
-    near = (nearest >= 0) & (nearest < rows) & (work.start_ns - work.end_ns[nearest] <= reach)
-    near &= work.lane[nearest] != work.lane
-    elsewhere = near & (stretched | late | missing)
-    kind[elsewhere] = Binding.INFERRED
-    predecessor[elsewhere] = nearest[elsewhere]
-    inferred[elsewhere] = ~told[elsewhere]
-    unseen = stretched & ~elsewhere
-    kind[unseen & work.linked] = Binding.UNSEEN
-    inferred[unseen & work.linked] = True
-    lost = (unseen & ~work.linked) | (missing & ~elsewhere)
-    kind[lost] = Binding.MISSING
-    predecessor[lost] = stream[lost]

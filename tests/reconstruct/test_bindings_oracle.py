@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from analyzer.categories import DEVICE_CATEGORIES, Binding
-from analyzer.reconstruct.bindings import HOP_MAX_NS, HOP_SHARE, LONGEST_HOP_NS
 from analyzer.reconstruct.critical_path import ON_DEVICE
+from analyzer.reconstruct.inference import HOP_MAX_NS, HOP_SHARE, LONGEST_HOP_NS
 from analyzer.reconstruct.rank import RankAccount
 from tests.builders import Schedule, account_of, schedule
 
