@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from analyzer.diagnosis import Diagnosis, HostCulprit, Hypothesis, Kernel, Measured
+from analyzer.explain.focus import leading_budgets
 from analyzer.report.escape import code, prose
-from analyzer.report.numbers import count, ms, plain, share
+from analyzer.report.numbers import count, ms, percent, plain, share
 
 FINDINGS_SHOWN = 3
 SUSPECTS_SHOWN = 3
@@ -92,6 +93,22 @@ def left_open(diagnosis: Diagnosis) -> list[str]:
         for row in list(first.values())[:OPEN_SHOWN]
         if row.evidence
     ]
+
+
+def unsplit_collectives(diagnosis: Diagnosis) -> list[str]:
+    """Leading phases of which collectives hold much: one rank cannot tell transfer from waiting."""
+    limit = diagnosis.constants.thresholds.get("supported_share", 1.0)
+    lines = []
+    for budget in leading_budgets(diagnosis.budget)[:OPEN_SHOWN]:
+        held = budget.path_ns_total.get("collective.unsplit", 0)
+        if held >= limit * budget.step_ns_total and held:
+            where = "all ranks" if budget.rank is None else f"rank {budget.rank}"
+            lines.append(
+                f"**Not split**: collectives hold {percent(held, budget.step_ns_total)} of the step in phase"
+                f" {code(budget.phase)}, {where}. How much of it moves data and how much waits for a late rank"
+                " takes all ranks on one clock, which this version does not do."
+            )
+    return lines
 
 
 def more_supported(diagnosis: Diagnosis) -> str:
