@@ -2,8 +2,8 @@
 
 Usage: python scripts/accuracy.py [--held-out] [--jobs N]
 
-Without ``--held-out`` only the development half is made, analyzed and reported. The flag is for the end: results
-of the held-out half are not looked at while rules or thresholds may still change.
+Without ``--held-out`` only the development and the spent set are made, analyzed and reported. The flag is for the
+end: results of the held-out set are not looked at while rules or thresholds may still change.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # run as a script: the generator is not part of the installed package
 
-from fixtures.blind import DEVELOPMENT, HELD_OUT, figures  # noqa: E402
+from fixtures.blind import DEVELOPMENT, HELD_OUT, SPENT, figures  # noqa: E402
 from fixtures.blind.figures import BANDS, VERDICTS, Row, Score  # noqa: E402
 from fixtures.blind.outcomes import Outcome, outcome_of  # noqa: E402
 from fixtures.blind.shares import HYPOTHESES  # noqa: E402
@@ -47,10 +47,11 @@ The label is not the intention. For every hypothesis the *true share* is taken f
 by the definitions of the verdicts and by code of its own (`fixtures/blind/shares.py`), over the same windows that
 the diagnosis averages. So every capture labels all hypotheses, planted or not.
 
-Seeds {DEVELOPMENT.start} to {DEVELOPMENT.stop - 1} are the development half; rules and thresholds may be changed
-after looking at it. Seeds {HELD_OUT.start} to {HELD_OUT.stop - 1} are held out. Generator and seeds were committed
-before any capture of either half was analyzed. `python -m fixtures.blind SEED FOLDER` writes a development capture to
-look at, and says what truly holds.
+Seeds {DEVELOPMENT.start} to {DEVELOPMENT.stop - 1} are the development set; rules and thresholds may be changed
+after looking at it. The generator was committed before any capture was analyzed. Seeds {SPENT.start} to
+{SPENT.stop - 1} were held out until they were looked at once; what was seen there led to a change, so that set is
+spent. Seeds {HELD_OUT.start} to {HELD_OUT.stop - 1} were then held out: no capture of them was made before the rules
+were final. `python -m fixtures.blind SEED FOLDER` writes a capture of the first two sets, and says what truly holds.
 
 - *Right*: a cause that truly takes at least {100 * figures.HOLDS:.0f} % of the step is called supported.
   Inconclusive and unmeasured count as wrong.
@@ -65,7 +66,7 @@ What this cannot show: whether real devices behave like the simulator. Real capt
 
 
 def outcomes_of(seeds: Sequence[int], jobs: int) -> list[Outcome]:
-    """All outcomes of a half, with progress on stderr."""
+    """All outcomes of a set, with progress on stderr."""
     found = []
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
         for outcome in pool.map(outcome_of, seeds, chunksize=4):
@@ -75,19 +76,28 @@ def outcomes_of(seeds: Sequence[int], jobs: int) -> list[Outcome]:
     return found
 
 
-def document(development: Sequence[Outcome], held_out: Sequence[Outcome] | None, commit: str) -> str:
+FIRST_LOOK = """At its one look, with the rules of commit `d1ca3f9cf9`: right in 522 of 525 (99.4 %), intervals held
+in 1159 of 1228 (94.4 %), denied 0, invented 1. The invented one (seed 414, `synchronization`) was a fault: copies
+that wait for themselves at one queue depth were taken for a full launch queue. It was mended; the figures below are
+with the rules as they are now."""
+
+
+def document(
+    development: Sequence[Outcome], spent: Sequence[Outcome], held_out: Sequence[Outcome] | None, commit: str
+) -> str:
     """The page. ``held_out``: None while nobody has looked; ``commit``: where the rules stood when somebody did."""
-    parts = [INTRODUCTION, *section("Development half", development)]
+    parts = [INTRODUCTION, *section("Development set", development)]
+    parts += section("Spent set: held out until the first look", spent, FIRST_LOOK)
     if held_out is None:
-        parts += ["## Held-out half", "", "Not looked at yet."]
+        parts += ["## Held-out set", "", "Not looked at yet."]
     else:
-        looked = f"Looked at once, with the rules of commit `{commit}`."
-        parts += section("Held-out half", held_out, looked)
+        looked = f"Looked at once, with the rules of commit `{commit}`, which were not changed since."
+        parts += section("Held-out set", held_out, looked)
     return "\n".join(parts) + "\n"
 
 
 def section(title: str, outcomes: Sequence[Outcome], remark: str = "") -> list[str]:
-    """One half as lines of Markdown."""
+    """One set as lines of Markdown."""
     lines = [f"## {title}", "", *([remark, ""] if remark else [])]
     for part in (_bars, _by_hypothesis, _confusion, _calibration, _wrong):
         lines += [*part(outcomes), ""]
@@ -224,12 +234,13 @@ def _commit() -> str:
 def main() -> None:
     """Write the page."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--held-out", action="store_true", help="also analyze the held-out half")
+    parser.add_argument("--held-out", action="store_true", help="also analyze the held-out set")
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     arguments = parser.parse_args()
     development = outcomes_of(DEVELOPMENT, arguments.jobs)
+    spent = outcomes_of(SPENT, arguments.jobs)
     held_out = outcomes_of(HELD_OUT, arguments.jobs) if arguments.held_out else None
-    DOCUMENT.write_text(document(development, held_out, _commit()), encoding="utf-8")
+    DOCUMENT.write_text(document(development, spent, held_out, _commit()), encoding="utf-8")
 
 
 if __name__ == "__main__":

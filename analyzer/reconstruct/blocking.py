@@ -224,7 +224,8 @@ def _full_queue(found: IntArray, targets: SyncTargets) -> tuple[int | None, int]
         outstanding = np.arange(len(call)) - np.searchsorted(
             np.maximum.accumulate(units.start_ns), begin, side="right"
         )
-        slow = (finish - begin > LONG_NS) & (outstanding >= QUEUE_MIN_DEPTH)
+        explained = found[call] >= 0  # a copy out that waits for itself is slow at any depth
+        slow = (finish - begin > LONG_NS) & (outstanding >= QUEUE_MIN_DEPTH) & ~explained
         if slow.sum() < MIN_SLOW:
             continue
         depth = int(np.max(outstanding[slow]))
@@ -234,7 +235,7 @@ def _full_queue(found: IntArray, targets: SyncTargets) -> tuple[int | None, int]
         full = full[full > depth]
         oldest = full - (depth + 1)
         awaited = units.end_ns[oldest]
-        fits = (awaited > begin[full]) & (awaited <= finish[full])
+        fits = (awaited > begin[full]) & (awaited <= finish[full]) & ~explained[full]
         found[call[full[fits]]] = units.last[oldest[fits]]
         limit = depth if limit is None else max(limit, depth)
         slow_held += int((slow[full] & fits).sum())

@@ -1,4 +1,4 @@
-"""The bars of docs/accuracy.md on a sample of the development half."""
+"""The bars of docs/accuracy.md on a sample of the development set."""
 
 from __future__ import annotations
 

@@ -22,21 +22,22 @@ RIGHT = Outcome(7, "nsys", True, 9, "", (Answer("copies", 0.30, True, "supported
 MISSED = Outcome(8, "nsys", False, 9, "", (Answer("copies", 0.20, True, "inconclusive", 0.1, 0.05, 0.15),))
 
 
-def test_the_development_half_alone(script: dict[str, Any]) -> None:
-    page = script["document"]([RIGHT, MISSED], None, "abc1234")
+def test_the_sets_that_may_be_looked_at_alone(script: dict[str, Any]) -> None:
+    page = script["document"]([RIGHT, MISSED], [RIGHT], None, "abc1234")
     assert "2 captures, 1 of them complete with exact clocks." in page
     assert "| right where a cause holds at least 15 % | 1 of 2 (50.0 %) | 95 % |" in page
     assert "| intervals that hold the true share | 1 of 2 (50.0 %) | 90 % |" in page
     assert "| `copies` | 15 % and more | 1 + 0 | 1 + 0 |  |  |" in page
     assert "| 8 | `copies` | 20.00 % | 10.00 % | 5.00 % to 15.00 % | inconclusive | not supported |" in page
-    assert page.endswith("## Held-out half\n\nNot looked at yet.\n")
+    assert script["FIRST_LOOK"] in page.split("## Spent set")[1]
+    assert page.endswith("## Held-out set\n\nNot looked at yet.\n")
     assert "abc1234" not in page
 
 
-def test_the_held_out_half_names_the_commit_of_its_rules(script: dict[str, Any]) -> None:
-    page = script["document"]([MISSED], [RIGHT], "abc1234")
-    held_out = page.split("## Held-out half")[1]
-    assert "Looked at once, with the rules of commit `abc1234`." in held_out
+def test_the_held_out_set_names_the_commit_of_its_rules(script: dict[str, Any]) -> None:
+    page = script["document"]([MISSED], [MISSED], [RIGHT], "abc1234")
+    held_out = page.split("## Held-out set")[1]
+    assert "Looked at once, with the rules of commit `abc1234`, which were not changed since." in held_out
     assert "1 of 1 (100.0 %)" in held_out
     assert "No verdict was wrong." in held_out
 

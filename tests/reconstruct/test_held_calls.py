@@ -300,6 +300,21 @@ def test_a_full_queue_keeps_the_kernels_on_the_path_not_the_launches() -> None:
     ]
 
 
+def test_blocking_copies_at_one_depth_are_no_full_queue() -> None:
+    """Three times 80 kernels of 5 us are queued, then a copy out waits for itself: slow, but not for the queue."""
+    built, host = schedule(), 0
+    for step in range(3):
+        first = host + 10
+        for i in range(80):
+            built.launch(host, host + 1, runs=(first + 5 * i, first + 5 * i + 5), name=f"k{step}")
+            host += 1
+        done = first + 5 * 80 + 20
+        built.copy(host, done + 4, runs=(done - 20, done), kind=CopyKind.DTOH, host=MemoryKind.PAGEABLE)
+        host = done + 10
+    assert held(built) == [("cudaMemcpyAsync", "Memcpy DTOH")] * 3
+    assert account_of(built).held.queue_depth is None
+
+
 def test_a_long_launch_with_an_empty_queue_is_no_full_queue() -> None:
     """Loading code on a first launch: 300 us in the call, nothing pending at its start."""
     built = schedule().launch(0, 300, runs=(305, 320), name="a")
