@@ -532,7 +532,9 @@ def test_overhead_of_any_thread_could_be_the_profilers_part_of_the_path() -> Non
         .thread("other")
         .overhead(60, 120)
     )
-    assert interval(verdicts(built)["profiler-distortion"]) == (0, 0, 60 / 255)
+    found = verdicts(built)
+    assert interval(found["profiler-distortion"]) == (0, 0, 60 / 255)
+    assert interval(found["host-bound"])[:2] == (40 / 255, 100 / 255)  # nor is that time certain CPU work
 
 
 def test_a_guessed_wait_under_which_kernels_ran_elsewhere_could_be_their_time() -> None:
@@ -570,3 +572,15 @@ def test_a_device_clock_that_was_moved_could_lie_anywhere_in_its_interval() -> N
     entry = next(row for row in analysis.diagnosis.hypotheses if row.id == "synchronization")
     assert entry.share is not None
     assert entry.share.interval[0] < entry.share.value  # what returned 9 us later than the work may not have
+
+
+@pytest.mark.parametrize(("early", "verdict"), [(0, "contradicted"), (3, "inconclusive")])
+def test_clocks_that_contradict_one_another_contradict_nothing_on_the_cpu(early: int, verdict: str) -> None:
+    """Ten launches and kernels that follow one another; the first of them starts ``early`` us before its call."""
+    built = schedule()
+    for at in range(10):
+        start = 10 + 100 * at if at else -early or 10
+        built.launch(2 * at, 2 * at + 2, runs=(start, 109 + 100 * at), name="a")
+    entry = verdicts(built)["synchronization"]
+    assert entry.verdict == verdict
+    assert ("contradict one another" in entry.verdict_note) == (verdict == "inconclusive")

@@ -29,7 +29,7 @@ def test_the_sets_that_may_be_looked_at_alone(script: dict[str, Any]) -> None:
     assert "| intervals that hold the true share | 1 of 2 (50.0 %) | 90 % |" in page
     assert "| `copies` | 15 % and more | 1 + 0 | 1 + 0 |  |  |" in page
     assert "| 8 | `copies` | 20.00 % | 10.00 % | 5.00 % to 15.00 % | inconclusive | not supported |" in page
-    assert script["FIRST_LOOK"] in page.split("## Spent set")[1]
+    assert script["FIRST_LOOK"] in page.split("## Spent sets")[1]
     assert page.endswith("## Held-out set\n\nNot looked at yet.\n")
     assert "abc1234" not in page
 

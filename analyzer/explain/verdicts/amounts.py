@@ -70,6 +70,12 @@ class Paths:
         known[rows] = self.coverage[self.whole.ref[rows]]
         return known
 
+    @cached_property
+    def unseen_under_overhead(self) -> IntArray:
+        """(s,) ns of CPU time with nothing recorded in which the profiler was at work on some thread."""
+        unseen = self.in_category(frozenset({Category.HOST_UNTRACED, Category.HOST_WAIT}))
+        return np.where(unseen, self.covered_by(self.account.profiler), 0)
+
     def in_category(self, categories: frozenset[Category]) -> BoolArray:
         """(s,) bool."""
         return _table(categories)[self.whole.category]
@@ -100,16 +106,19 @@ class Amounts:
 def amounts(entry: Entry, paths: Paths) -> Amounts:
     """What each segment has of the hypothesis.
 
-    Certain: without what is inferred, and without what follows a return that may have waited for nothing.
+    Certain: without what is inferred, without what follows a return that may have waited for nothing, and
+    without CPU time of unknown use in which the profiler was at work on some thread.
     """
     length = paths.length
     mine = np.where(paths.in_category(entry.categories), length, 0)
     certain = np.where(paths.whole.inferred, 0, mine)
+    certain = np.minimum(certain, length - paths.unseen_under_overhead)
     if entry.id == "small-grids":
         small = paths.coverage_of_segments < paths.small_below
         mine, certain = np.where(small, mine, 0), np.where(small, certain, 0)
     elif entry.id == "synchronization":
         certain = _with_returns(paths, certain, _certain_returns, inferred=False)
+        certain = np.minimum(certain, length - paths.unseen_under_overhead)
         mine = _with_returns(paths, mine, _returns, inferred=True)
     possible = np.where(paths.in_category(entry.could_belong), length, mine)
     possible = np.maximum(possible, _doubt(entry, paths))

@@ -16,10 +16,14 @@ from analyzer.explain.verdicts.catalogue import MEASURABLE, UNMEASURED, Entry, O
 from analyzer.explain.verdicts.facts import recorded
 from analyzer.explain.verdicts.shares import WindowShares, share_of
 from analyzer.model import IntArray
+from analyzer.reconstruct.clocks import DeviceClock
 from analyzer.reconstruct.critical_path import Path
 from analyzer.reconstruct.rank import RankAccount
 
 EVIDENCE_ROWS = 3
+ON_CPU = ("launch-bound", "host-bound", "synchronization", "output-path")
+CONTRADICTIONS = 0.01
+"""Share of launches with a negative latency from which on nothing on the CPU is called contradicted."""
 FIRST_LINE = 2
 """Line of the first segment in segments.csv: the header comes before it."""
 
@@ -34,6 +38,7 @@ class RankEvidence:
     windows: int
     shares: Mapping[str, WindowShares]
     evidence: Mapping[str, list[Evidence]]
+    clocks_contradict: bool  # and no shift mends it: what the CPU waited for is unsure
     ceilings: Mapping[str, WindowShares]  # of hypotheses that the path can only bound
 
 
@@ -59,7 +64,15 @@ def gather(
         windows=len(indices),
         shares=shares,
         evidence=evidence,
+        clocks_contradict=_contradict(account.clock),
         ceilings=ceilings,
+    )
+
+
+def _contradict(clock: DeviceClock) -> bool:
+    """Whether so much work starts before its own launch that the order of host and device is unsure."""
+    return clock.correction == "clipped" and clock.negative_latency_count >= CONTRADICTIONS * max(
+        clock.pair_count, 1
     )
 
 
@@ -86,6 +99,8 @@ def _measurable(
     note = entry.beyond
     if verdict == "contradicted" and entry.beyond:
         verdict = "inconclusive"
+    if verdict == "contradicted" and best.clocks_contradict and entry.id in ON_CPU:
+        verdict, note = "inconclusive", "host and device clocks contradict one another, and no shift mends it"
     if verdict == "supported" and distorted and entry.id != "profiler-distortion":
         note = "; ".join(filter(None, (f"supported, under distortion: {distorted}", note)))
     mean_ns = int(shares.value.sum() / len(shares.value))
