@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from analyzer.categories import Binding
+from analyzer.categories import Binding, Category
 from analyzer.cuda_api import CallKind
 from analyzer.model import IntArray, SmallArray
 from analyzer.reconstruct.constants import Constants, silent_launches
@@ -20,6 +20,8 @@ HOP_SAMPLE = 8
 """... and up to the 95 % quantile of this capture's own hops, if it has so many (19 us on a V100)."""
 LONGEST_HOP_NS = 20_000
 """The longest hop over an event seen in a real capture, for waits whose event is not recorded."""
+LOOK_BACK = 8
+"""So many ends before a start are looked at for work that it may have waited for."""
 HOP_SHARE = 20
 HOP_MAX_NS = 50_000
 """An inferred dependency may leave this part of the unexplained time, and at most this long, unexplained."""
@@ -62,14 +64,10 @@ def infer(
     """Where no candidate explains the start, work that ended just before it elsewhere; else "unseen".
 
     Submission explains a start up to the high latency, a recorded event up to the hop, stream order up to
-    the turnaround. Work
-    elsewhere may have ended a twentieth of the unexplained time before (at most 50 us): a hop over an
-    event took 19 us on a V100 whose turnaround is 9 us. A row that was told to wait may have hopped as far.
-    Without a launch record nothing can be called unseen: such gaps are missing evidence.
+    the turnaround. Without a launch record nothing can be called unseen: such gaps are missing evidence.
     """
     if not len(work):
         return
-    rows = np.arange(len(work))
     by_submission = kind == Binding.SUBMISSION
     missing = kind == Binding.MISSING
     gap = work.start_ns - work.end_ns[predecessor]
@@ -77,16 +75,11 @@ def infer(
     usual = np.where(kind == Binding.EVENT, event_hop_ns, turnaround_ns)
     stretched = (predecessor >= 0) & (gap > usual)
     late = by_submission & (wait > latency_high_ns)
-    by_end = np.argsort(work.end_ns, kind="stable")
-    at = np.searchsorted(work.end_ns[by_end], work.start_ns, side="right") - 1
-    nearest = np.where(at >= 0, by_end[np.maximum(at, 0)], -1)
     unexplained = np.where(stretched, gap, np.where(late, wait - latency_high_ns, 0))
-    reach = np.maximum(turnaround_ns, np.minimum(unexplained // HOP_SHARE, HOP_MAX_NS))
-    given = work.submitted_ns[nearest] < work.launch_ns  # a wait is for work submitted before it
-    reach = np.where(told & given, np.maximum(reach, LONGEST_HOP_NS), reach)
-    near = (nearest >= 0) & (nearest < rows) & (work.start_ns - work.end_ns[nearest] <= reach)
-    near &= work.lane[nearest] != work.lane
-    elsewhere = near & (stretched | late | missing)
+    nearest = _ended_elsewhere(
+        work, np.flatnonzero(stretched | late | missing), unexplained, told, turnaround_ns
+    )
+    elsewhere = nearest >= 0
     kind[elsewhere] = Binding.INFERRED
     predecessor[elsewhere] = nearest[elsewhere]
     inferred[elsewhere] = ~told[elsewhere]
@@ -96,6 +89,40 @@ def infer(
     lost = (unseen & ~work.linked) | (missing & ~elsewhere)
     kind[lost] = Binding.MISSING
     predecessor[lost] = stream[lost]
+
+
+def _ended_elsewhere(
+    work: Work, rows: IntArray, unexplained_ns: IntArray, told: BoolArray, turnaround_ns: int
+) -> IntArray:
+    """(n,) for each of ``rows`` the work of another stream whose end it may have waited for, else -1.
+
+    It ended just before the start: within the turnaround, or a twentieth of the unexplained time (at most
+    50 us; a hop over an event took 19 us on a V100 whose turnaround is 9 us), or as far as the longest hop
+    where the row was told to wait. A wait is for work that was submitted before it; of work submitted later
+    only the kernel that ended last can have been in the way, of SMs. Nothing that ended before the row's own
+    stream was free explains anything.
+    """
+    found = np.full(len(work), -1, np.int64)
+    by_end = np.argsort(work.end_ns, kind="stable")
+    at = np.searchsorted(work.end_ns[by_end], work.start_ns[rows], side="right") - 1
+    reach = np.maximum(turnaround_ns, np.minimum(unexplained_ns // HOP_SHARE, HOP_MAX_NS))[rows]
+    far = np.where(told[rows], np.maximum(reach, LONGEST_HOP_NS), reach)
+    for back in range(LOOK_BACK):
+        if not len(rows):
+            break
+        other = by_end[np.maximum(at - back, 0)]
+        ago = work.start_ns[rows] - work.end_ns[other]
+        open_ = (at - back >= 0) & (work.lane[other] != work.lane[rows]) & (ago <= far)
+        given = (work.submitted_ns[other] < work.launch_ns[rows]) | ~work.linked[rows]
+        fits = open_ & (other < rows) & given
+        if back == 0:
+            in_the_way = open_ & (other < rows) & ~given & (ago <= reach)
+            in_the_way &= work.own_label[other] != Category.COPY
+            found[rows[in_the_way]] = other[in_the_way]
+        found[rows[fits]] = other[fits]
+        on = open_ & ~fits
+        rows, at, reach, far = rows[on], at[on], reach[on], far[on]
+    return found
 
 
 def behind_a_loss(work: Work, calls: Calls, kind: SmallArray, predecessor: IntArray) -> IntArray:

@@ -19,8 +19,8 @@ def scenarios() -> list[Scenario]:
 
 
 def test_the_halves_are_as_large_as_promised_and_apart() -> None:
-    assert (len(DEVELOPMENT), len(SPENT), len(HELD_OUT)) == (240, 480, 240)
-    assert len({*DEVELOPMENT, *SPENT, *HELD_OUT}) == 960
+    assert (len(DEVELOPMENT), len(SPENT), len(HELD_OUT)) == (240, 720, 240)
+    assert len({*DEVELOPMENT, *SPENT, *HELD_OUT}) == 1200
 
 
 @pytest.mark.parametrize("seed", [0, 12, 32])
@@ -73,5 +73,5 @@ def test_a_development_capture_can_be_looked_at(tmp_path: Path, capsys: pytest.C
 def test_a_held_out_capture_cannot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         __main__.main([str(HELD_OUT.start), str(tmp_path / "out")])
-    assert "seeds 0 to 719 are for looking at" in capsys.readouterr().err
+    assert "seeds 0 to 959 are for looking at" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from analyzer.categories import DEVICE_CATEGORIES, Binding
 from analyzer.reconstruct.critical_path import ON_DEVICE
-from analyzer.reconstruct.inference import HOP_MAX_NS, HOP_SHARE, LONGEST_HOP_NS
+from analyzer.reconstruct.inference import HOP_MAX_NS, HOP_SHARE, LONGEST_HOP_NS, LOOK_BACK
 from analyzer.reconstruct.rank import RankAccount
 from tests.builders import Schedule, account_of, schedule
 
@@ -84,16 +84,27 @@ def _bind(
         and stream is not None
         and any(_submitted(stream, rows) <= wait.issued < k.launched for wait in waits)
     )
-    ended = [p for p in before if p.end <= k.start]
-    nearest = max(ended, key=lambda p: (p.end, p.at), default=None)
     reach = max(turnaround, min(unexplained // HOP_SHARE, HOP_MAX_NS))
-    if told and nearest is not None and k.launched is not None and _submitted(nearest, rows) < k.launched:
-        reach = max(reach, LONGEST_HOP_NS)
-    if nearest is not None and nearest.stream != k.stream and k.start - nearest.end <= reach:
+    nearest = _elsewhere(k, rows, reach, max(reach, LONGEST_HOP_NS) if told else reach)
+    if nearest is not None:
         return Binding.INFERRED, nearest.at, not told
     if k.launched is None:
         return Binding.MISSING, stream.at if stream is not None else -1, False
     return (Binding.UNSEEN, bound, True) if bound >= 0 else (kind, bound, False)
+
+
+def _elsewhere(k: Row, rows: list[Row], reach: int, far: int) -> Row | None:
+    """Of what ended last before k starts: work submitted before k, else what ended last of all."""
+    ended = sorted((p for p in rows if p.end <= k.start), key=lambda p: (p.end, p.at), reverse=True)
+    in_the_way = None
+    for place, p in enumerate(ended[:LOOK_BACK]):
+        if p.stream == k.stream or k.start - p.end > far:
+            break
+        if p.at < k.at and (k.launched is None or _submitted(p, rows) < k.launched):
+            return p
+        if place == 0 and p.at < k.at and k.start - p.end <= reach:
+            in_the_way = p
+    return in_the_way
 
 
 def _awaited(k: Row, rows: list[Row], waits: list[Wait]) -> list[Row]:
