@@ -93,6 +93,11 @@ were told to wait were bound by a copy that had been submitted after them. All t
 with the rules as they are now."""
 
 
+LAST_LOOK = """At its one look, with the rules of commit `7c4d684502`: right in 567 of 568 (99.8 %), intervals held in
+1161 of 1231 (94.3 %), none invented, none denied. One rule was changed since, and not because of it: of a gap whose
+cause is inferred at most 50 us could be the device's turnaround. The figures below are with the rules of commit"""
+
+
 def document(
     development: Sequence[Outcome], spent: Sequence[Outcome], held_out: Sequence[Outcome] | None, commit: str
 ) -> str:
@@ -102,8 +107,7 @@ def document(
     if held_out is None:
         parts += ["## Held-out set", "", "Not looked at yet."]
     else:
-        looked = f"Looked at once, with the rules of commit `{commit}`, which were not changed since."
-        parts += section("Held-out set", held_out, looked)
+        parts += section("Held-out set", held_out, f"{LAST_LOOK} `{commit}`.")
     return "\n".join(parts) + "\n"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 from analyzer.categories import CATEGORY_NAMES, EXPOSURE_NAMES
 from analyzer.diagnosis import Budget, Diagnosis, Hypothesis
@@ -15,6 +16,7 @@ from analyzer.report.tables import table
 
 PHASES_ANSWERED = 2
 PARTS_SHOWN = 7
+LEAST_SHOWN = Fraction(1, 1000)
 PHASES_LISTED = 8
 IDS_SHOWN = 8
 
@@ -104,7 +106,8 @@ def _path_table(budget: Budget) -> str:
     parts = sorted(
         ((ns, name) for name, ns in budget.path_ns_total.items() if ns), key=lambda p: (-p[0], p[1])
     )
-    shown, small = parts[:PARTS_SHOWN], parts[PARTS_SHOWN:]
+    worth = sum(ns >= LEAST_SHOWN * budget.step_ns_total for ns, _ in parts[:PARTS_SHOWN])
+    shown, small = parts[:worth], parts[worth:]
     rows = [(name, CATEGORY_WORDS.get(name, ""), ns) for ns, name in shown]
     if small:
         rows.append((count(len(small), "smaller part"), "", sum(ns for ns, _ in small)))

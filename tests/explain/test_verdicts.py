@@ -436,7 +436,10 @@ def test_a_kernel_of_unknown_grid_could_be_small() -> None:
 
 @pytest.mark.parametrize(
     ("change", "why"),
-    [({"sm_count": None}, "not captured: SM count"), ({"vendor": "rocm"}, "not captured: SM count")],
+    [
+        ({"sm_count": None}, "not captured: SM count: keep the device table"),
+        ({"vendor": "rocm"}, "not captured: SM count: keep the device table"),
+    ],
 )
 def test_without_a_count_of_multiprocessors_small_grids_are_unmeasured(
     change: dict[str, Any], why: str
@@ -553,6 +556,14 @@ def test_a_guessed_wait_under_which_kernels_ran_elsewhere_could_be_their_time() 
     assert interval(found["kernel-bound"]) == (69 / 120, 69 / 120, 99 / 120)
     assert interval(found["dependency-stalls"]) == (0, 41 / 120, 41 / 120)
     assert interval(found["device-turnaround"]) == (0, 0, 41 / 120)
+
+
+def test_a_wait_far_longer_than_a_turnaround_could_not_be_one() -> None:
+    """b was submitted at 4 and started at 1,010: most of that wait is no turnaround, whatever held it."""
+    built = schedule().launch(0, 4, runs=(10, 60), name="a").launch(4, 8, runs=(1_010, 1_110), name="b")
+    found = verdicts(built)
+    assert interval(found["dependency-stalls"])[2] == 950 / 1_110
+    assert interval(found["device-turnaround"]) == (0, 0, 50 / 1_110)
 
 
 def test_a_device_clock_that_was_moved_could_lie_anywhere_in_its_interval() -> None:

@@ -37,7 +37,7 @@ def test_the_sets_that_may_be_looked_at_alone(script: dict[str, Any]) -> None:
 def test_the_held_out_set_names_the_commit_of_its_rules(script: dict[str, Any]) -> None:
     page = script["document"]([MISSED], [MISSED], [RIGHT], "abc1234")
     held_out = page.split("## Held-out set")[1]
-    assert "Looked at once, with the rules of commit `abc1234`, which were not changed since." in held_out
+    assert "The figures below are with the rules of commit `abc1234`." in held_out
     assert "1 of 1 (100.0 %)" in held_out
     assert "No verdict was wrong." in held_out
 

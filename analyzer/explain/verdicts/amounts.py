@@ -27,6 +27,8 @@ from analyzer.reconstruct.work import BoolArray, Work
 _NONE = np.empty(0, np.int64)
 _FOLLOWS_RETURN = HOST | LAUNCH | {Category.HOST_OUTPUT, Category.HOST_SYNC_RETURN}
 _ON_CPU = _FOLLOWS_RETURN | {Category.PROFILER}
+LONGEST_TURNAROUND_NS = 50_000
+"""So much of a gap with an inferred cause could be the device's turnaround (a few us are usual)."""
 _GAPS = frozenset({Category.GAP_DISPATCH, Category.GAP_DEPENDENCY})
 
 
@@ -135,8 +137,10 @@ def _doubt(entry: Entry, paths: Paths) -> IntArray:
     """(s,) ns that another reading of the same records would give to the hypothesis."""
     inferred, length, work = paths.whole.inferred, paths.length, paths.work
     waiting = inferred & paths.in_category(_GAPS)
-    if entry.id in ("device-turnaround", "dependency-stalls"):
+    if entry.id == "dependency-stalls":
         return np.where(waiting, length, 0)
+    if entry.id == "device-turnaround":  # a longer wait is no turnaround, whatever it is
+        return np.where(waiting, np.minimum(length, LONGEST_TURNAROUND_NS), 0)
     if entry.id in ("kernel-bound", "copies", "small-grids"):
         rows = _table(entry.categories)[work.own_label]
         if entry.id == "small-grids":

@@ -13,7 +13,7 @@ from analyzer.diagnosis import NO_EVENT, Evidence, Hypothesis, Measured, Share, 
 from analyzer.explain.segments import event_columns
 from analyzer.explain.verdicts.amounts import Paths, amounts, ceiling
 from analyzer.explain.verdicts.catalogue import MEASURABLE, UNMEASURED, Entry, Open
-from analyzer.explain.verdicts.facts import recorded
+from analyzer.explain.verdicts.facts import HOW_TO_RECORD, recorded
 from analyzer.explain.verdicts.shares import WindowShares, share_of
 from analyzer.model import IntArray
 from analyzer.reconstruct.clocks import DeviceClock
@@ -247,12 +247,13 @@ def _unmeasured(entry: Entry, phase: str, ranks: Sequence[RankEvidence]) -> Hypo
         why = "device activity was not recorded"
     else:
         why = "not captured: " + ", ".join(sorted(lacking))
+    how = "; ".join(HOW_TO_RECORD[need] for need in sorted(lacking) if need in HOW_TO_RECORD)
     return _open(
         Open(
             id=entry.id,
             claim=entry.claim,
             discriminating_check=entry.discriminating_check,
-            how_to_measure=f"{why}: {entry.how_to_measure}",
+            how_to_measure=f"{why}: {how or entry.how_to_measure}",
             intervention=entry.intervention,
             disproof=entry.disproof,
             overlaps_with=entry.overlaps_with,
