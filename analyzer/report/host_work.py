@@ -119,7 +119,13 @@ def host_tables(diagnosis: Diagnosis) -> list[View]:
             ]
             for row in rows[:ROLLED_UP]
         ]
-        header = [words.capitalize(), "On the path, ms", "Mean per step, ms", "In steps", "Segments"]
+        header = [
+            words[0].upper() + words[1:],
+            "On the path, ms",
+            "Mean per step, ms",
+            "In steps",
+            "Segments",
+        ]
         views.append(
             View(
                 f"By {words}, phase {code(phase)}, rank {rank}:",

@@ -237,3 +237,16 @@ def test_each_phase_with_a_budget_has_a_bill(name: str) -> None:
     diagnosis = analysis_of_capture(name).diagnosis
     budgets = {(budget.rank, budget.phase, budget.windows) for budget in diagnosis.budget}
     assert {(bill.rank, bill.phase, bill.windows) for bill in diagnosis.launch_bill} == budgets
+
+
+def test_work_from_before_the_capture_is_a_class_of_its_own() -> None:
+    """
+    main      |L a 20-24
+    stream 7  |before 5-30, no launch |a 31-41
+    """
+    built = schedule().kernel(5, 30, "before", corr=1).launch(20, 24, runs=(31, 41), name="a")
+    diagnosis = analysis_of(built).diagnosis
+    found = {row.class_: (row.events, row.total_ns, row.path_ns) for row in diagnosis.classes}
+    assert found["prior_work"] == (1, 25_000, 25_000)  # without steps all work counts
+    assert found["other"] == (1, 10_000, 10_000)
+    assert {row.path_ns for row in diagnosis.small_kernels} == {0, 10_000}

@@ -17,6 +17,7 @@ from analyzer.reconstruct.work import Work
 
 BELOW_NS = (2_000, 5_000, 10_000, 20_000, 50_000)
 NAME_LENGTH = 40
+PRIOR_WORK = "prior_work"
 _ARGUMENTS = re.compile(r"[<(].*", re.DOTALL)
 
 
@@ -26,20 +27,23 @@ def class_times(
     """Time by class, longest first in each phase.
 
     Events and ``total_ns``: what the phase's steps launched. ``path_ns``: all work of the class on the
-    paths of the phase's windows, whoever launched it.
+    paths of the phase's windows, whichever step launched it. Work from before the capture is no work of a
+    step: it is a class of its own.
     """
-    work, width = account.work, max(len(classes.names), 1)
+    work, names = account.work, (*classes.names, PRIOR_WORK)
+    width = len(names)
     count = len(phases.phases) * width
-    of_row = np.where(phases.of_row >= 0, phases.of_row * width + classes.code, -1)
+    code = np.where(work.prior, width - 1, classes.code)
+    of_row = np.where(phases.of_row >= 0, phases.of_row * width + code, -1)
     events = sums(of_row, np.ones(len(work), np.int64), count)
     total = sums(of_row, work.end_ns - work.start_ns, count)
     phase, row, ns = device_path(phases)
-    path = sums(phase * width + classes.code[row], ns, count)
+    path = sums(phase * width + code[row], ns, count)
     table = [
         ClassTime(
             rank=rank,
             phase=phases.phases[at // width],
-            class_=classes.names[at % width],
+            class_=names[at % width],
             events=int(events[at]),
             total_ns=int(total[at]),
             path_ns=int(path[at]),
@@ -56,7 +60,7 @@ def small_kernels(account: RankAccount, rank: int, phases: PhaseWindows) -> list
     width, count = len(BELOW_NS) + 1, len(phases.phases)
     duration = work.end_ns - work.start_ns
     bucket = np.searchsorted(BELOW_NS, duration, side="right")
-    kernels = kernel_rows(work)
+    kernels = kernel_rows(work) & ~work.prior
     of_row = np.where(kernels & (phases.of_row >= 0), phases.of_row * width + bucket, -1)
     number = sums(of_row, np.ones(len(work), np.int64), count * width).reshape(count, width)
     total = sums(of_row, duration, count * width).reshape(count, width)
