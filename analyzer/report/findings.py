@@ -251,7 +251,22 @@ def _kernel_suspects(diagnosis: Diagnosis, row: Hypothesis) -> str:
         and not kernel.class_.startswith("collective")
     ]  # fmt: skip
     kernels.sort(key=lambda kernel: (-kernel.path_ns, kernel.name))
-    return ", ".join(_suspect(kernel) for kernel in kernels[:SUSPECTS_SHOWN])
+    named = ", ".join(_suspect(kernel) for kernel in kernels[:SUSPECTS_SHOWN])
+    classes = _classes(diagnosis, row) if row.id == "kernel-bound" else ""
+    return f"{classes}; {named}" if classes and named else classes or named
+
+
+def _classes(diagnosis: Diagnosis, row: Hypothesis) -> str:
+    """The classes with the most of the device work on the path, in percent of it."""
+    rows = [entry for entry in diagnosis.classes if (entry.rank, entry.phase) == (row.rank, row.phase)]
+    rows.sort(key=lambda entry: (-entry.path_ns, entry.class_))
+    total = sum(entry.path_ns for entry in rows)
+    shown = ", ".join(
+        f"{prose(entry.class_)} {percent(entry.path_ns, total)}"
+        for entry in rows[:SUSPECTS_SHOWN]
+        if entry.path_ns
+    )
+    return f"by class {shown} of the device work on the path" if shown else ""
 
 
 def _suspect(kernel: Kernel) -> str:

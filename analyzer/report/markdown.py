@@ -22,12 +22,12 @@ from analyzer.report import (
 )
 from analyzer.report.cautions import cautions
 from analyzer.report.csv_tables import CONTENTS
-from analyzer.report.escape import MARKDOWN, prose
+from analyzer.report.escape import MARKDOWN, code, prose
 from analyzer.report.numbers import count
 from analyzer.report.reading import reading
 
 if TYPE_CHECKING:
-    from analyzer.report.figures import FigureLink
+    from analyzer.report.figures import FigureLink, NotDrawn
 
 TEMPLATE = "DIAGNOSIS.md.jinja"
 CAUTIONS_SHOWN = 6
@@ -46,8 +46,13 @@ def _environment() -> jinja2.Environment:
     )
 
 
-def render(diagnosis: Diagnosis, figures: Sequence[FigureLink] = ()) -> str:
-    """The report as Markdown: the same text for the same diagnosis. ``figures``: those written beside it."""
+def render(
+    diagnosis: Diagnosis, figures: Sequence[FigureLink] = (), not_drawn: Sequence[NotDrawn] = ()
+) -> str:
+    """The report as Markdown: the same text for the same diagnosis.
+
+    ``figures``: those written beside it; ``not_drawn``: those without anything to show.
+    """
     warnings = cautions(diagnosis, MARKDOWN)
     warnings, more = warnings[:CAUTIONS_SHOWN], warnings[CAUTIONS_SHOWN:]
     if more:
@@ -78,6 +83,7 @@ def render(diagnosis: Diagnosis, figures: Sequence[FigureLink] = ()) -> str:
             host_short=host_work.host_short(diagnosis),
             host_tables=host_work.host_tables(diagnosis),
             look_first=host_work.look_first_text(diagnosis),
+            not_drawn=[f"{code(one.name)}: {prose(one.why)}" for one in not_drawn],
             figures=[(prose(link.title), prose(link.alt_text), link.path) for link in figures],
             hypotheses=hypotheses.hypothesis_table(diagnosis) if diagnosis.hypotheses else "",
             unmeasured_ids=hypotheses.unmeasured_ids(diagnosis),

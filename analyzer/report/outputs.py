@@ -60,7 +60,7 @@ def _fill(analysis: Analysis, staging: Path, figures: drawings.Figures) -> None:
         table(staging / FOLDER / name, analysis)
     for name, data in figures.files().items():
         (staging / FOLDER / drawings.FOLDER / name).write_bytes(data)
-    text = render(analysis.diagnosis, drawings.figure_links(figures.drawn))
+    text = render(analysis.diagnosis, drawings.figure_links(figures.drawn), figures.not_drawn)
     (staging / REPORT).write_text(text, encoding="utf-8", newline="\n")
 
 

@@ -101,6 +101,9 @@ def _derived(data: dict[str, Any]) -> Iterator[int | Fraction]:
     for row in data["launch_bill"]:
         if row["kernels_total"] and row["kernels_in_graphs_total"] is not None:
             yield Fraction(row["kernels_in_graphs_total"], row["kernels_total"])
+    for row in data["classes"]:
+        peers = [r for r in data["classes"] if (r["rank"], r["phase"]) == (row["rank"], row["phase"])]
+        yield from _ratio(row["path_ns"], sum(peer["path_ns"] for peer in peers))
     for row in data["small_kernels"]:
         yield from _ratio(row["kernels_total"], row["of_kernels"])
         yield from _ratio(row["total_ns"], row["of_total_ns"])
