@@ -170,6 +170,7 @@ def _finding(diagnosis: Diagnosis, rows: list[Hypothesis]) -> Finding:
         ("One change", " ".join(filter(None, (sentence(row.intervention), sentence(row.undo))))),
         ("Check", f"{sentence(row.discriminating_check)} Disproof: {sentence(row.disproof)}"),
         ("Evidence", _evidence(row)),
+        ("Concentrated", _concentrated(row)),
         ("Also in", _other_phases(rows[1:])),
         ("Overlaps", _overlaps(row)),
     ]
@@ -281,6 +282,20 @@ def _evidence(row: Hypothesis) -> str:
         for entry in row.evidence
     ]
     return f"{code(f'diagnosis/{row.evidence[0].file}')} {'; '.join(shown)}" if shown else ""
+
+
+def _concentrated(row: Hypothesis) -> str:
+    """Where one segment holds most of the quantity: then it is that one event, not a habit of every step."""
+    if not row.evidence or row.measured is None or row.measured.unit != "ns per step":
+        return ""
+    longest = row.evidence[0].end_ns - row.evidence[0].start_ns
+    total = round(row.measured.value * row.measured.windows)
+    if not total or longest * 2 < total or longest > total:
+        return ""
+    return (
+        f"one segment of {ms(longest)} ms, the first named as evidence, holds {percent(longest, total)} of all of"
+        " it: look at that event before changing the rest"
+    )
 
 
 def _other_phases(rows: list[Hypothesis]) -> str:

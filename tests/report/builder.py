@@ -181,7 +181,7 @@ def hypothesis(name: str = "launch-bound", **changes: Any) -> Hypothesis:
         "measured": Measured(
             name="launch time on the path per step",
             value=5_333_333.0,
-            unit="ns",
+            unit="ns per step",
             kind="measurement",
             rank=0,
             windows=3,

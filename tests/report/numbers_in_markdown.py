@@ -118,11 +118,19 @@ def _derived(data: dict[str, Any]) -> Iterator[int | Fraction]:
         yield sum(rank[key] for rank in data["ranks"])
     events = sum(rank["device_events"] for rank in data["ranks"])
     yield from _ratio(sum(rank["unlinked_events"] for rank in data["ranks"]), events)
-    for row in data["hypotheses"]:
-        yield from (entry["end_ns"] - entry["start_ns"] for entry in row["evidence"])
+    yield from _of_evidence(data)
     for phase in {row["phase"] for row in data["budget"]}:
         yield sum(row["phase"] == phase and row["scope"] == "rank" for row in data["budget"])
     yield from _counts(data)
+
+
+def _of_evidence(data: dict[str, Any]) -> Iterator[int | Fraction]:
+    """Lengths of the segments named as evidence, and what they are of the whole quantity."""
+    for row in data["hypotheses"]:
+        for entry in row["evidence"]:
+            length = entry["end_ns"] - entry["start_ns"]
+            yield length
+            yield from _ratio(length, round(row["measured"]["value"] * row["measured"]["windows"]))
 
 
 def _counts(data: dict[str, Any]) -> Iterator[int]:

@@ -255,6 +255,15 @@ def test_every_number_of_the_budget_is_in_the_json() -> None:
     assert small.budget[1].step_ns_total == MS * 30
 
 
+@pytest.mark.parametrize(("length", "said"), [(15, True), (7, False)])
+def test_one_event_that_holds_most_of_a_finding_is_said_to(length: int, said: bool) -> None:
+    """16 ms over three steps; the longest segment has 15 or 7 of them."""
+    row = hypothesis()
+    longest = msgspec.structs.replace(row.evidence[0], start_ns=0, end_ns=length * MS)
+    shown = render(diagnosis(hypotheses=[msgspec.structs.replace(row, evidence=[longest])]))
+    assert ("one segment of 15.000 ms" in shown) == said
+
+
 def test_every_number_of_a_report_is_in_the_json_and_a_wrong_one_is_seen() -> None:
     small = diagnosis()
     known, report = shown_forms(json.loads(msgspec.json.encode(small))), render(small)
