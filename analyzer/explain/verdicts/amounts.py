@@ -84,8 +84,7 @@ class Paths:
 
     def covered_by(self, intervals: Intervals) -> IntArray:
         """(s,) ns of each segment that lie in ``intervals``."""
-        parts = [covered(intervals, path.start_ns, path.end_ns) for path in self.each]
-        return np.concatenate([_NONE, *parts])
+        return covered(intervals, self.whole.start_ns, self.whole.end_ns)
 
     def busy_with(self, rows: BoolArray) -> Intervals:
         """When any of these rows of work ran."""
@@ -135,19 +134,14 @@ def ceiling(categories: frozenset[Category], paths: Paths) -> WindowShares:
 
 def _doubt(entry: Entry, paths: Paths) -> IntArray:
     """(s,) ns that another reading of the same records would give to the hypothesis."""
-    inferred, length, work = paths.whole.inferred, paths.length, paths.work
+    inferred, length = paths.whole.inferred, paths.length
     waiting = inferred & paths.in_category(_GAPS)
     if entry.id == "dependency-stalls":
         return np.where(waiting, length, 0)
     if entry.id == "device-turnaround":  # a longer wait is no turnaround, whatever it is
         return np.where(waiting, np.minimum(length, LONGEST_TURNAROUND_NS), 0)
     if entry.id in ("kernel-bound", "copies", "small-grids"):
-        rows = _table(entry.categories)[work.own_label]
-        if entry.id == "small-grids":
-            rows &= ~(paths.coverage >= paths.small_below)  # of unknown grid: could be small
-        behind = np.where(waiting, paths.covered_by(paths.busy_with(rows)), 0)
-        unknown = paths.in_category(frozenset({Category.KERNEL})) & np.isnan(paths.coverage_of_segments)
-        return np.where(unknown & (entry.id == "small-grids"), length, behind)
+        return _work_behind(entry, paths, waiting)
     if entry.id == "profiler-distortion":
         on_cpu = paths.in_category(_ON_CPU) & (paths.whole.side == ON_HOST)
         return np.where(on_cpu, paths.covered_by(paths.account.profiler), 0)
@@ -155,6 +149,19 @@ def _doubt(entry: Entry, paths: Paths) -> IntArray:
     if entry.id == "synchronization":
         return _with_returns(paths, doubt, _possible_returns(paths), inferred=True)
     return doubt
+
+
+def _work_behind(entry: Entry, paths: Paths, waiting: BoolArray) -> IntArray:
+    """(s,) ns of guessed waits under which such work ran elsewhere; for small grids kernels of unknown grid."""
+    rows = _table(entry.categories)[paths.work.own_label]
+    unknown = np.zeros(len(waiting), bool)
+    if entry.id == "small-grids":
+        rows &= ~(paths.coverage >= paths.small_below)
+        unknown = paths.in_category(frozenset({Category.KERNEL})) & np.isnan(paths.coverage_of_segments)
+    behind = np.zeros(len(waiting), np.int64)
+    if waiting.any():
+        behind = np.where(waiting, paths.covered_by(paths.busy_with(rows)), 0)
+    return np.where(unknown, paths.length, behind)
 
 
 def _by_another_clock(paths: Paths, amounts: Amounts) -> Amounts:
@@ -177,15 +184,16 @@ def _by_another_clock(paths: Paths, amounts: Amounts) -> Amounts:
     )
 
 
-Returns = Callable[[Path], IntArray]
-"""The instants at which a path may have come back from a wait for the device, sorted."""
+Returns = Callable[[int, Path], IntArray]
+"""By place and path of a window: when it may have come back from a wait for the device, sorted."""
 
 
 def _with_returns(paths: Paths, mine: IntArray, returns: Returns, *, inferred: bool) -> IntArray:
     """``mine`` and the host and launch time between each return and the next device work."""
     whole = paths.whole
     after = [
-        covered(_to_next_work(returns(path), paths.work), path.start_ns, path.end_ns) for path in paths.each
+        covered(_to_next_work(returns(at, path), paths.work), path.start_ns, path.end_ns)
+        for at, path in enumerate(paths.each)
     ]
     follows = paths.in_category(_FOLLOWS_RETURN)
     if not inferred:
@@ -199,7 +207,7 @@ def _to_next_work(instants: IntArray, work: Work) -> Intervals:
     return union(instants[has], work.start_ns[following[has]])
 
 
-def _returns(path: Path) -> IntArray:
+def _returns(_: int, path: Path) -> IntArray:
     """Returns of device-held calls on the path.
 
     In time order the path goes from the device to the host only where such a call returned; a window
@@ -208,7 +216,7 @@ def _returns(path: Path) -> IntArray:
     return _returns_of(path, path.category == Category.HOST_SYNC_RETURN, np.zeros(len(path), bool))
 
 
-def _certain_returns(path: Path) -> IntArray:
+def _certain_returns(_: int, path: Path) -> IntArray:
     """The same without calls that may have waited for nothing."""
     returning = path.category == Category.HOST_SYNC_RETURN
     return _returns_of(path, returning & ~path.inferred, returning & path.inferred)
@@ -223,9 +231,13 @@ def _returns_of(path: Path, returning: BoolArray, leave_out: BoolArray) -> IntAr
 def _possible_returns(paths: Paths) -> Returns:
     """Also waits that a later device clock would make device-held: their own time and what follows."""
     rows = paths.account.calls.row[paths.account.held.nearly]
+    nearly = np.flatnonzero((paths.whole.side == ON_HOST) & np.isin(paths.whole.ref, rows))
+    if not len(nearly):
+        return _returns
+    cuts = np.searchsorted(nearly, paths.edges)
 
-    def returns(path: Path) -> IntArray:
-        nearly = (path.side == ON_HOST) & np.isin(path.ref, rows)
-        return distinct(np.concatenate((_returns(path), path.start_ns[nearly])))
+    def returns(at: int, path: Path) -> IntArray:
+        mine = paths.whole.start_ns[nearly[cuts[at] : cuts[at + 1]]]
+        return distinct(np.concatenate((_returns(at, path), mine)))
 
     return returns
