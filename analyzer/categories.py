@@ -72,6 +72,17 @@ DEVICE_CATEGORIES = frozenset(
 )
 """Categories whose time is device work running: never inferred."""
 
+LAUNCH_CATEGORIES = frozenset({Category.LAUNCH_LATENCY, Category.LAUNCH_API, Category.LAUNCH_DISPATCH})
+"""Categories whose time is submission."""
+
+HOST_CATEGORIES = frozenset(
+    {Category.HOST_FRAMEWORK, Category.HOST_UNTRACED, Category.HOST_API, Category.HOST_WAIT}
+)
+"""Categories whose time is CPU work that is neither submission nor output."""
+
+CPU_CATEGORIES = LAUNCH_CATEGORIES | HOST_CATEGORIES | {Category.HOST_OUTPUT, Category.HOST_SYNC_RETURN}
+"""Categories whose time is the CPU's, but for the profiler's own."""
+
 
 class Exposure(IntEnum):
     """What the device did in a nanosecond, by precedence."""

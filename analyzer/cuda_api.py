@@ -45,6 +45,9 @@ SUBMISSIONS = frozenset(
 )
 """Calls that put work on a stream: the "launch calls" of the attribution contract."""
 
+LAUNCHES = frozenset({CallKind.LAUNCH, CallKind.GRAPH_LAUNCH})
+"""Calls that start kernels, one or a replay of many."""
+
 WAITS = frozenset({CallKind.STREAM_SYNC, CallKind.DEVICE_SYNC, CallKind.EVENT_SYNC})
 """Calls that wait for the device by their name."""
 

@@ -315,6 +315,10 @@ class Source:
     capture_duration_ns: int | None = None
 
 
+NO_NAME = "<no name>"
+"""What stands for a name that the capture does not hold."""
+
+
 @dataclass(frozen=True)
 class ProcessTrace:
     """The host side of one process, shared by all its ranks."""
@@ -328,6 +332,10 @@ class ProcessTrace:
     syncs: SyncTable
     event_records: EventRecordTable
     flows: FlowTable
+
+    def name_of(self, code: int) -> str:
+        """The text of a name code, NO_NAME for -1."""
+        return self.names[code] if code >= 0 else NO_NAME
 
     def shifted(self, shift_ns: int) -> ProcessTrace:
         """The same process with every instant moved by ``shift_ns``."""

@@ -16,7 +16,7 @@ from analyzer.diagnosis import Window as WindowResult
 from analyzer.explain.device.classes import RowClasses
 from analyzer.explain.segments import place_of_lane, place_of_thread
 from analyzer.explain.windows import phases_of, used_windows
-from analyzer.model import HostKind, IntArray
+from analyzer.model import NO_NAME, HostKind, IntArray
 from analyzer.reconstruct.critical_path import ON_HOST
 from analyzer.reconstruct.host_account import NESTING_KINDS, NOT_PROFILER
 from analyzer.reconstruct.rank import RankAccount
@@ -204,7 +204,7 @@ def _table(
     end = np.concatenate((host.end_ns, device.end_ns))
     kind = np.concatenate((host.kind, device.kind))
     texts: dict[str, int] = {}
-    name = _codes(np.concatenate((host.name, device.name)), process.names, texts, "<no name>")
+    name = _codes(np.concatenate((host.name, device.name)), process.names, texts, NO_NAME)
     class_ = _codes(np.concatenate((host.class_, device.class_)), classes.names, texts, None)
     order = np.lexsort((-end, start, lane))
     depth = _depths(lane[order], start[order], end[order], len(thread_lanes))

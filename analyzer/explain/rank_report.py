@@ -29,7 +29,7 @@ from analyzer.diagnosis import Window as WindowResult
 from analyzer.errors import UsageError
 from analyzer.explain.detail import detail_step
 from analyzer.explain.device.classes import row_classes
-from analyzer.explain.device.kernels import kernel_table
+from analyzer.explain.device.kernels import body_path_time, kernel_table
 from analyzer.explain.device.rollups import class_times, graph_replays, small_kernels
 from analyzer.explain.device.shapes import kernel_shapes
 from analyzer.explain.host.culprits import host_culprits
@@ -103,12 +103,13 @@ def report_rank(
         indices = [at for at, window in enumerate(account.windows) if window.index in wanted]
         evidence[phase] = gather(account, rank, indices, thresholds)
     steps, phases, classes = account.steps, phase_windows(account, result), row_classes(account)
-    shapes = kernel_shapes(account, rank)
+    path_ns = body_path_time(account)
+    shapes = kernel_shapes(account, rank, classes, path_ns)
     return RankReport(
         rank=result,
         steps=StepsFound(steps.rule, steps.pattern, steps.confidence, len(steps), steps.notes),
         segments=segment_table(account, rank),
-        kernels=kernel_table(account, rank, shapes),
+        kernels=kernel_table(account, rank, shapes, classes, path_ns),
         shapes=shapes,
         culprits=host_culprits(account, rank),
         evidence=evidence,

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from analyzer.categories import CATEGORY_NAMES, EXPOSURE_NAMES, Category, Exposure
-from analyzer.cuda_api import CallKind
+from analyzer.cuda_api import LAUNCHES, CallKind
 from analyzer.diagnosis import Budget, Rank
 from analyzer.diagnosis import Window as WindowResult
 from analyzer.errors import InvariantError
-from analyzer.model import DeviceKind
 from analyzer.reconstruct.critical_path import Path
 from analyzer.reconstruct.rank import RankAccount
 from analyzer.reconstruct.windows import Window
@@ -78,11 +77,10 @@ def _counts(account: RankAccount) -> dict[str, list[int]]:
     of_call = np.zeros(len(calls), np.int64)
     if account.assignment is not None:
         of_row, of_call = account.assignment.of_row, account.assignment.of_call
-    kernels = (work.table.kind == DeviceKind.KERNEL) & (work.own_label != Category.COPY)
-    launches = np.isin(calls.kind, (CallKind.LAUNCH, CallKind.GRAPH_LAUNCH))
+    launches = np.isin(calls.kind, list(LAUNCHES))
     masks = {
-        "kernels": (of_row, kernels),
-        "kernels_in_graphs": (of_row, kernels & (work.replay >= 0)),
+        "kernels": (of_row, work.kernels),
+        "kernels_in_graphs": (of_row, work.kernels & (work.replay >= 0)),
         "launches": (of_call, launches),
         "graph_replays": (of_call, calls.kind == CallKind.GRAPH_LAUNCH),
         "collectives": (of_row, work.own_label == Category.COLLECTIVE_UNSPLIT),

@@ -19,7 +19,6 @@ Capability = tuple[int, int]
 WARP_THREADS = 32
 MAX_THREADS_PER_BLOCK = 1024
 REGISTERS_PER_SM = 65_536  # 32-bit registers; a block may use all of them
-MAX_REGISTERS_PER_THREAD = 255
 SUB_PARTITIONS = 4
 WARP_REGISTER_UNIT = 256  # registers are handed out per warp in this unit
 DEFAULT_SHARED_BYTES_PER_BLOCK = 49_152  # without the opt-in

@@ -87,8 +87,7 @@ def find_held(
 def _nearly(found: IntArray, targets: SyncTargets, slack_ns: int, *, sole_device: bool) -> IntArray:
     """Waits for a known target that had ended less than the clock's slack before they began."""
     calls, work = targets.calls, targets.work
-    kinds = (CallKind.STREAM_SYNC, CallKind.EVENT_SYNC, CallKind.DEVICE_SYNC)
-    waits = np.flatnonzero(np.isin(calls.kind, kinds) & (found < 0))
+    waits = np.flatnonzero(np.isin(calls.kind, list(WAITS)) & (found < 0))
     if not len(work) or not slack_ns:
         return waits[:0]
     target = targets.certain(waits, sole_device=sole_device)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analyzer.cuda_api import CallKind, base_name
+from analyzer.cuda_api import LAUNCHES, CallKind, base_name
 from analyzer.model import IntArray, ProcessTrace
 from analyzer.reconstruct.work import NO_TIME, Calls, Work
 from analyzer.stats import quantile
@@ -131,7 +131,7 @@ def _busy_before(work: Work, rows: IntArray) -> IntArray:
 
 def silent_launches(work: Work, calls: Calls) -> IntArray:
     """Instants of launch calls without any device row, sorted: lost rows, or launches into a capture."""
-    launch = np.isin(calls.kind, (CallKind.LAUNCH, CallKind.GRAPH_LAUNCH))
+    launch = np.isin(calls.kind, list(LAUNCHES))
     launch[work.launch[work.linked]] = False
     return np.sort(calls.start_ns[launch])
 

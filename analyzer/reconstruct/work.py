@@ -129,6 +129,13 @@ class Work:
         return self.launch >= 0
 
     @cached_property
+    def kernels(self) -> BoolArray:
+        """(n,) kernels recorded one by one; those that copy or fill memory count as copies."""
+        return np.asarray(
+            (self.table.kind == DeviceKind.KERNEL) & (self.own_label != Category.COPY), np.bool_
+        )
+
+    @cached_property
     def submitted_ns(self) -> IntArray:
         """(n,) int64: when the row had been submitted at the latest (its launch, else its own start)."""
         return np.where(self.linked, self.launch_ns, np.where(self.prior, NO_TIME, self.start_ns))

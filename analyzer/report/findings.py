@@ -133,15 +133,6 @@ def share_text(row: Hypothesis) -> str:
     return f"{share(row.share.value)} ({share(low)[:-2]} to {share(high)})"
 
 
-def measured_text(measured: Measured | None) -> str:
-    """The number with its name and its kind."""
-    if measured is None:
-        return "-"
-    where = f", rank {measured.rank}" if measured.rank is not None else ""
-    kind = f"{measured.kind}{where}, {count(measured.windows, 'step')}"
-    return f"{value_text(measured)} ({kind}): {prose(measured.name)}"
-
-
 def value_text(measured: Measured | None) -> str:
     """The number alone, in milliseconds where it is a time."""
     if measured is None:

@@ -74,11 +74,6 @@ def hypotheses_of(analysis: Analysis, id_: str) -> list[Hypothesis]:
     return [row for row in analysis.diagnosis.hypotheses if row.id == id_]
 
 
-def verdicts_of(analysis: Analysis) -> dict[tuple[str, str], str]:
-    """Verdict by (hypothesis, phase)."""
-    return {(row.id, row.phase): row.verdict for row in analysis.diagnosis.hypotheses}
-
-
 def json_events(name: str) -> list[dict[str, Any]]:
     """The complete events of a torch.profiler trace by the standard library, times as exact decimals."""
     data = trace_path(name).read_bytes()

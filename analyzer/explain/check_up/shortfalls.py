@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analyzer.categories import Category
+from analyzer.categories import CPU_CATEGORIES, Category
 from analyzer.cuda_api import WAITS, CallKind, call_kind
 from analyzer.diagnosis import Rank
 from analyzer.explain.check_up import remedies
 from analyzer.explain.check_up.remedies import Remedy, Tool
-from analyzer.explain.verdicts.catalogue import HOST, LAUNCH, Entry
+from analyzer.explain.verdicts.catalogue import Entry
 from analyzer.explain.verdicts.facts import GRID, OUTPUT_RANGE, SM_COUNT, recorded
 from analyzer.explain.verdicts.hypotheses import missing
 from analyzer.model import DeviceKind, HostKind, Trace
@@ -26,7 +26,6 @@ UNLINKED_SHARE = 0.05
 UNRESOLVED_SHARE = 0.05
 """Device-side waits without their event's record above this share leave the order in doubt."""
 
-_ON_CPU = HOST | LAUNCH | {Category.HOST_OUTPUT, Category.HOST_SYNC_RETURN}
 _NAMED = (HostKind.OP, HostKind.RANGE, HostKind.SPAN, HostKind.FRAME)
 
 _NEED_WORDS = {
@@ -59,7 +58,7 @@ class RankHolds:
     event_records: int
     frames: int
     named_records: int  # ops, ranges and frames
-    unlinked_share: float  # of the device work; 0 where it was not analyzed
+    unlinked_share: float | None  # of the device work; None where it was not analyzed
     clipped_clock: bool
     forked: bool  # other ranks of the capture have device work, this one has none
 
@@ -89,7 +88,7 @@ def holdings(trace: Trace, rank: int, result: Rank | None, *, output: bool | Non
     kinds[~calls | (host.name < 0)] = CallKind.OTHER
     waits = kinds == CallKind.STREAM_WAIT
     resolved = np.isin(host.correlation[waits], syncs.correlation[syncs.record_correlation != 0])
-    linked = None if result is None else result.unlinked_events / max(result.device_events, 1)
+    unlinked = None if result is None else result.unlinked_events / max(result.device_events, 1)
     return RankHolds(
         rank=rank,
         process=f"{trace.process.pid} {trace.source.path}",
@@ -104,7 +103,7 @@ def holdings(trace: Trace, rank: int, result: Rank | None, *, output: bool | Non
         event_records=len(trace.process.event_records),
         frames=int((host.kind == HostKind.FRAME).sum()),
         named_records=int(np.isin(host.kind, _NAMED).sum()),
-        unlinked_share=linked or 0.0,
+        unlinked_share=unlinked,
         clipped_clock=result is not None and result.clock.correction == "clipped",
         forked=forked,
     )
@@ -160,7 +159,7 @@ def _waits(entry: Entry, holds: RankHolds) -> Iterator[Shortfall]:
 
 
 def _host(entry: Entry, holds: RankHolds) -> Iterator[Shortfall]:
-    if holds.frames and entry.categories & _ON_CPU:
+    if holds.frames and entry.categories & CPU_CATEGORIES:
         yield Shortfall(
             "Python frames were recorded: CPU time is inflated by an unknown amount",
             remedies.without_frames(holds.tool),
@@ -172,7 +171,7 @@ def _host(entry: Entry, holds: RankHolds) -> Iterator[Shortfall]:
         )
     if Category.LAUNCH_LATENCY not in entry.categories:
         return
-    if holds.unlinked_share > UNLINKED_SHARE:
+    if holds.unlinked_share is not None and holds.unlinked_share > UNLINKED_SHARE:
         yield Shortfall(
             f"over {UNLINKED_SHARE:.0%} of the device work has no launch record",
             remedies.launch_records(holds.tool),

@@ -9,7 +9,6 @@ import numpy as np
 from analyzer.arrays import group
 from analyzer.diagnosis import ClassTime, GraphReplay, SmallKernels
 from analyzer.explain.device.classes import RowClasses
-from analyzer.explain.launches.bill import kernel_rows
 from analyzer.explain.phase_windows import PhaseWindows, device_path, sums
 from analyzer.model import CodeArray, DeviceKind, IntArray
 from analyzer.reconstruct.rank import RankAccount
@@ -60,7 +59,7 @@ def small_kernels(account: RankAccount, rank: int, phases: PhaseWindows) -> list
     width, count = len(BELOW_NS) + 1, len(phases.phases)
     duration = work.end_ns - work.start_ns
     bucket = np.searchsorted(BELOW_NS, duration, side="right")
-    kernels = kernel_rows(work) & ~work.prior
+    kernels = work.kernels & ~work.prior
     of_row = np.where(kernels & (phases.of_row >= 0), phases.of_row * width + bucket, -1)
     number = sums(of_row, np.ones(len(work), np.int64), count * width).reshape(count, width)
     total = sums(of_row, duration, count * width).reshape(count, width)
@@ -167,7 +166,7 @@ def _scattered(codes: CodeArray) -> IntArray:
 def _kernels_per_replay(work: Work, nodes: IntArray, graph: IntArray, count: int) -> list[float | None]:
     """Mean kernels in a replay of each graph, None where replays were recorded as one row each."""
     of_node = graph[work.replay[nodes]]
-    kernels = sums(of_node, kernel_rows(work)[nodes].astype(np.int64), count)
+    kernels = sums(of_node, work.kernels[nodes].astype(np.int64), count)
     whole = sums(of_node, (work.table.kind[nodes] == DeviceKind.GRAPH).astype(np.int64), count)
     number = np.bincount(graph, minlength=count)
     return [
@@ -178,6 +177,6 @@ def _kernels_per_replay(work: Work, nodes: IntArray, graph: IntArray, count: int
 
 def _short(account: RankAccount, row: int) -> str:
     code = int(account.work.table.name[row])
-    name = account.trace.process.names[code] if code >= 0 else "<no name>"
+    name = account.trace.process.name_of(code)
     text = _ARGUMENTS.sub("", name) or name
     return text if len(text) <= NAME_LENGTH else text[: NAME_LENGTH - 1] + "…"

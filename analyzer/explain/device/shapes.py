@@ -16,8 +16,8 @@ import numpy as np
 from analyzer import hardware
 from analyzer.arrays import group
 from analyzer.diagnosis import KernelShape
+from analyzer.explain.device.classes import RowClasses
 from analyzer.explain.device.grids import blocks_of, sm_count
-from analyzer.explain.device.kernels import body_path_time, class_of
 from analyzer.model import DeviceKind, DeviceTable, IntArray, Trace
 from analyzer.reconstruct.rank import RankAccount
 from analyzer.stats import quantile
@@ -39,35 +39,34 @@ class _Device:
     remark: str
 
 
-def kernel_shapes(account: RankAccount, rank: int) -> list[KernelShape]:
-    """Every launch shape of one rank's kernels, longest total time first."""
-    work, names = account.work, account.trace.process.names
-    table = work.table
+def kernel_shapes(
+    account: RankAccount, rank: int, classes: RowClasses, path_ns: IntArray
+) -> list[KernelShape]:
+    """Every launch shape of one rank's kernels, longest total time first.
+
+    ``path_ns``: (n,) path time of each row (``body_path_time``).
+    """
+    work, table = account.work, account.work.table
     rows = np.flatnonzero(table.kind == DeviceKind.KERNEL)
     if not len(rows):
         return []
     duration = (work.end_ns - work.start_ns)[rows]
-    on_path = body_path_time(account)[rows]
     device = _device(account.trace)
     groups, inverse = group([table.name[rows], *_shape_columns(table, rows)])
     order = np.argsort(inverse, kind="stable")
     members = np.split(rows[order], np.cumsum(np.bincount(inverse, minlength=len(groups)))[:-1])
     total, path = np.zeros(len(groups), np.int64), np.zeros(len(groups), np.int64)
     np.add.at(total, inverse, duration)
-    np.add.at(path, inverse, on_path)
-    classes: dict[int, str] = {}
+    np.add.at(path, inverse, path_ns[rows])
     shapes = []
     for at, mine in enumerate(members):
-        code = int(table.name[mine[0]])
-        name = names[code] if code >= 0 else "<no name>"
-        if code not in classes:
-            classes[code] = class_of(account, mine, name)
+        name = account.trace.process.name_of(int(table.name[mine[0]]))
         known = _figures(table.take(mine), device, name)
         shapes.append(
             KernelShape(
                 rank=rank,
                 name=name,
-                class_=classes[code],
+                class_=classes.of_row(int(mine[0])),
                 calls_total=len(mine),
                 total_ns=int(total[at]),
                 path_ns=int(path[at]),

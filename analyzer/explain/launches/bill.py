@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from analyzer.categories import Category
-from analyzer.cuda_api import CallKind
+from analyzer.categories import LAUNCH_CATEGORIES
+from analyzer.cuda_api import LAUNCHES, CallKind
 from analyzer.diagnosis import LaunchBill, Quantiles
-from analyzer.explain.launches.submissions import COPIES, LAUNCHES, Submissions
+from analyzer.explain.launches.submissions import COPIES, Submissions
 from analyzer.explain.order_statistics import quantiles
 from analyzer.explain.phase_windows import PhaseWindows, sums
 from analyzer.model import DeviceKind, IntArray
 from analyzer.reconstruct.rank import RankAccount
-from analyzer.reconstruct.work import NO_TIME, BoolArray, Work
-
-LAUNCH_PATH = (Category.LAUNCH_LATENCY, Category.LAUNCH_API, Category.LAUNCH_DISPATCH)
+from analyzer.reconstruct.work import NO_TIME
 
 
 def launch_bills(
@@ -32,15 +30,15 @@ def launch_bills(
     of_call = phases.of_call
     if not sole_device:
         of_call = np.where(submissions.first_start_ns != NO_TIME, of_call, -1)
-    launches = np.where(np.isin(calls.kind, LAUNCHES), of_call, -1)
+    launches = np.where(np.isin(calls.kind, list(LAUNCHES)), of_call, -1)
     held = np.zeros(len(calls), bool)
     held[account.held.call] = True
     free = np.where(held, -1, launches)
     duration = calls.end_ns - calls.start_ns
-    kernels = np.where(kernel_rows(work), phases.of_row, -1)
+    kernels = np.where(work.kernels, phases.of_row, -1)
     unresolved = _counts(np.where(work.table.kind == DeviceKind.GRAPH, phases.of_row, -1), count)
     in_graphs = _counts(np.where(work.replay >= 0, kernels, -1), count)
-    on_path = np.where(np.isin(phases.path.category, LAUNCH_PATH), phases.of_segment, -1)
+    on_path = np.where(np.isin(phases.path.category, list(LAUNCH_CATEGORIES)), phases.of_segment, -1)
     launches_total = _counts(launches, count)
     graph_launches = _counts(np.where(calls.kind == CallKind.GRAPH_LAUNCH, launches, -1), count)
     copy_calls = _counts(np.where(np.isin(calls.kind, COPIES), of_call, -1), count)
@@ -71,11 +69,6 @@ def launch_bills(
         )
         for at, phase in enumerate(phases.phases)
     ]
-
-
-def kernel_rows(work: Work) -> BoolArray:
-    """(n,) kernels recorded one by one; kernels that copy or fill memory count as copies."""
-    return np.asarray((work.table.kind == DeviceKind.KERNEL) & (work.own_label != Category.COPY), bool)
 
 
 def _latencies(

@@ -7,11 +7,10 @@ from functools import cached_property
 
 import numpy as np
 
-from analyzer.cuda_api import CallKind
+from analyzer.cuda_api import LAUNCHES, CallKind
 from analyzer.model import IntArray
 from analyzer.reconstruct.work import NO_TIME, BoolArray, Calls, Work
 
-LAUNCHES = (CallKind.LAUNCH, CallKind.GRAPH_LAUNCH)
 COPIES = (CallKind.COPY_ASYNC, CallKind.COPY_SYNC, CallKind.SET)
 
 
@@ -33,7 +32,7 @@ class Submissions:
     @cached_property
     def launched(self) -> BoolArray:
         """(m,) kernel and graph launches whose work is recorded on this device."""
-        return np.asarray(np.isin(self.calls.kind, LAUNCHES) & (self.first_start_ns != NO_TIME), bool)
+        return np.asarray(np.isin(self.calls.kind, list(LAUNCHES)) & (self.first_start_ns != NO_TIME), bool)
 
     def latency_ns(self, call: IntArray) -> IntArray:
         """(k,) from the start of each call to the start of its first work.

@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from analyzer.arrays import distinct
-from analyzer.categories import Category
+from analyzer.categories import CPU_CATEGORIES, Category
 from analyzer.explain.device.grids import coverage
-from analyzer.explain.verdicts.catalogue import HOST, LAUNCH, Entry
+from analyzer.explain.verdicts.catalogue import Entry
 from analyzer.explain.verdicts.shares import FloatArray, WindowShares, window_shares
 from analyzer.intervals import Intervals, covered, union
 from analyzer.model import IntArray
@@ -25,8 +25,7 @@ from analyzer.reconstruct.rank import RankAccount
 from analyzer.reconstruct.work import BoolArray, Work
 
 _NONE = np.empty(0, np.int64)
-_FOLLOWS_RETURN = HOST | LAUNCH | {Category.HOST_OUTPUT, Category.HOST_SYNC_RETURN}
-_ON_CPU = _FOLLOWS_RETURN | {Category.PROFILER}
+_ON_CPU = CPU_CATEGORIES | {Category.PROFILER}
 LONGEST_TURNAROUND_NS = 50_000
 """So much of a gap with an inferred cause could be the device's turnaround (a few us are usual)."""
 _GAPS = frozenset({Category.GAP_DISPATCH, Category.GAP_DEPENDENCY})
@@ -195,7 +194,7 @@ def _with_returns(paths: Paths, mine: IntArray, returns: Returns, *, inferred: b
         covered(_to_next_work(returns(at, path), paths.work), path.start_ns, path.end_ns)
         for at, path in enumerate(paths.each)
     ]
-    follows = paths.in_category(_FOLLOWS_RETURN)
+    follows = paths.in_category(CPU_CATEGORIES)
     if not inferred:
         follows &= ~whole.inferred
     return np.where(follows, np.maximum(mine, np.concatenate([_NONE, *after])), mine)

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from analyzer.categories import Category
+from analyzer.categories import HOST_CATEGORIES, LAUNCH_CATEGORIES, Category
 from analyzer.explain.verdicts.facts import GRID, OUTPUT_RANGE, SM_COUNT
 
-LAUNCH = frozenset({Category.LAUNCH_LATENCY, Category.LAUNCH_API, Category.LAUNCH_DISPATCH})
-HOST = frozenset({Category.HOST_FRAMEWORK, Category.HOST_UNTRACED, Category.HOST_API, Category.HOST_WAIT})
 UNKNOWN = frozenset({Category.UNATTRIBUTED})
 INSIDE_GRAPH = UNKNOWN | {Category.GRAPH_UNRESOLVED}
 """Gaps and copies inside a replay that was recorded as one row are part of that row."""
@@ -55,7 +53,7 @@ MEASURABLE: tuple[Entry, ...] = (
         id="launch-bound",
         claim="The step waits for the CPU to submit work: launch calls, their latency, dispatch between them.",
         quantity="launch.latency + launch.api + launch.dispatch on the path",
-        categories=LAUNCH,
+        categories=LAUNCH_CATEGORIES,
         could_belong=UNKNOWN,
         needs=("call",),
         intervention="capture the submission burst in a CUDA graph, or launch fewer kernels (fuse)",
@@ -69,7 +67,7 @@ MEASURABLE: tuple[Entry, ...] = (
         id="host-bound",
         claim="The step waits for CPU work that is not submission: scheduling, preparation, Python, waiting.",
         quantity="host.framework + host.untraced + host.api + host.wait on the path",
-        categories=HOST,
+        categories=HOST_CATEGORIES,
         could_belong=UNKNOWN,
         needs=("call",),
         intervention="shorten, overlap or remove the CPU work that is named for these intervals",

@@ -237,8 +237,7 @@ def _event_name(account: RankAccount, path: Path, at: int) -> str:
     if ref < 0:
         return "(nothing recorded)"
     table = account.work.table.name if path.thread[at] < 0 else account.trace.process.host.name
-    code = int(table[ref])
-    return account.trace.process.names[code] if code >= 0 else "(no name)"
+    return account.trace.process.name_of(int(table[ref]))
 
 
 def _unmeasured(entry: Entry, phase: str, ranks: Sequence[RankEvidence]) -> Hypothesis:

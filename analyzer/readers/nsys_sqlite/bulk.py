@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import adbc_driver_manager
 import adbc_driver_sqlite.dbapi
@@ -31,7 +31,6 @@ _NULL_TEXT = b"\xff\x00NULL"  # no UTF-8 text can equal it
 _EXACT_IN_DOUBLE = 2**53
 
 Array = npt.NDArray[Any]
-Scalar = TypeVar("Scalar", bound=np.generic)
 
 
 class Column(NamedTuple):

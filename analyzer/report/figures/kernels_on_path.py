@@ -13,6 +13,7 @@ from analyzer.categories import DEVICE_CATEGORIES
 from analyzer.diagnosis import Budget, Diagnosis, SegmentTable
 from analyzer.explain.focus import leading_budgets
 from analyzer.explain.windows import used_windows
+from analyzer.model import NO_NAME
 from analyzer.report.figures.marks import areas, plain_ticks, scale_of
 from analyzer.report.figures.palette import FAMILY_COLOURS, SMALLER, Fill, family
 from analyzer.report.figures.sheet import SMALL_POINTS, Entry, Sheet
@@ -85,7 +86,7 @@ def path_by_name(diagnosis: Diagnosis, table: SegmentTable, budget: Budget) -> d
     sums = np.zeros(len(codes), np.int64)
     np.add.at(sums, at, (table.end_ns - table.start_ns)[rows])
     for code, total in zip(codes.tolist(), sums.tolist(), strict=True):
-        name = table.names[code] if code >= 0 else "(no name)"
+        name = table.names[code] if code >= 0 else NO_NAME
         totals[name] = totals.get(name, 0) + total
     return dict(
         sorted(((name, ns) for name, ns in totals.items() if ns), key=lambda item: (-item[1], item[0]))
