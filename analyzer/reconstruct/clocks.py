@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analyzer.cuda_api import CallKind
+from analyzer.cuda_api import WAITS, CallKind
 from analyzer.model import CopyKind, IntArray, MemoryKind, ProcessTrace
 from analyzer.reconstruct.sync_targets import SyncTargets
 from analyzer.reconstruct.work import Calls, Work
@@ -76,9 +76,7 @@ def _return_slack(work: Work, calls: Calls, process: ProcessTrace, *, sole_devic
     if not len(work):
         return np.empty(0, np.int64)
     targets = SyncTargets(work, calls, process)
-    waits = np.flatnonzero(
-        np.isin(calls.kind, (CallKind.STREAM_SYNC, CallKind.EVENT_SYNC, CallKind.DEVICE_SYNC))
-    )
+    waits = np.flatnonzero(np.isin(calls.kind, list(WAITS)))
     known = targets.certain(waits, sole_device=sole_device)
     table = work.table
     staged = (table.copy_kind[known] == CopyKind.HTOD) & np.isin(table.src_memory[known], NOT_PINNED)

@@ -585,6 +585,24 @@ def test_a_device_clock_that_was_moved_could_lie_anywhere_in_its_interval() -> N
     assert entry.share.interval[0] < entry.share.value  # what returned 9 us later than the work may not have
 
 
+def test_no_change_can_give_more_than_the_step_takes() -> None:
+    """
+    60 times: launch 0-4, a kernel from 10 to 20 (the first one 2 us before its call); one wait at the end, which
+    returns 500 us after its work. The device clock could be up to 500 us later, and every launch as much longer.
+    """
+    built = schedule()
+    for at in range(60):
+        start = 1_000 + 100 * at
+        built.launch(start, start + 4, runs=(start + 10 if at else start - 2, start + 20), name="a")
+    built.sync(start + 5, start + 520, stream=7)
+    analysis = analysis_of(built)
+    assert analysis.diagnosis.ranks[0].clock.correction == "shifted"
+    entry = next(row for row in analysis.diagnosis.hypotheses if row.id == "launch-bound")
+    assert entry.share is not None
+    assert entry.share.interval[1] == 1
+    assert entry.gain_upper_bound_ns == analysis.diagnosis.budget[0].step_ns_total
+
+
 @pytest.mark.parametrize(("early", "verdict"), [(0, "contradicted"), (3, "inconclusive")])
 def test_clocks_that_contradict_one_another_contradict_nothing_on_the_cpu(early: int, verdict: str) -> None:
     """Ten launches and kernels that follow one another; the first of them starts ``early`` us before its call."""

@@ -1,7 +1,7 @@
 """The hypotheses in words: what each claims, what would decide it, change it, disprove it.
 
-Quantities and checks follow the verdicts contract. A hypothesis without ``categories`` cannot be read
-off one rank's path; it is listed as unmeasured with the capture that would answer it.
+Quantities and checks follow the verdicts contract. What cannot be read off one rank's path (``Open``) is
+listed as unmeasured with the capture that would answer it.
 """
 
 from __future__ import annotations
@@ -29,22 +29,28 @@ UNDO = (
 )
 
 
-@dataclass(frozen=True)
-class Entry:
-    """One hypothesis of the catalogue."""
+@dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """A hypothesis in words."""
 
     id: str
     claim: str
-    quantity: str
-    categories: frozenset[Category]
-    could_belong: frozenset[Category]  # counted into the upper end only
-    needs: tuple[str, ...]  # facts (record classes and those of facts.py) without which nothing can be said
     intervention: str
     disproof: str
     discriminating_check: str
     how_to_measure: str
     overlaps_with: tuple[str, ...] = ()
     undo: str = UNDO
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry(Candidate):
+    """One whose share can be measured on the path of one rank."""
+
+    quantity: str
+    categories: frozenset[Category]
+    could_belong: frozenset[Category]  # counted into the upper end only
+    needs: tuple[str, ...]  # facts (record classes and those of facts.py) without which nothing can be said
     beyond: str = ""  # what of it this boundary cannot show: then it is never contradicted
 
 
@@ -185,24 +191,16 @@ MEASURABLE: tuple[Entry, ...] = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Open:
-    """A hypothesis that one capture of one rank cannot support.
+@dataclass(frozen=True, kw_only=True)
+class Open(Candidate):
+    """One that one capture of one rank cannot support.
 
     ``ceiling``: path categories that hold all that could belong to it. Where they hold next to nothing the
     hypothesis is contradicted all the same. Empty: nothing on the path bounds it.
     """
 
-    id: str
-    claim: str
-    discriminating_check: str
-    how_to_measure: str
-    intervention: str
-    disproof: str
     ceiling: frozenset[Category] = frozenset()
     ceiling_words: str = ""
-    overlaps_with: tuple[str, ...] = ()
-    undo: str = UNDO
 
 
 UNMEASURED: tuple[Open, ...] = (

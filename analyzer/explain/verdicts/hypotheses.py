@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import msgspec
 import numpy as np
@@ -12,7 +12,7 @@ import numpy as np
 from analyzer.diagnosis import NO_EVENT, Evidence, Hypothesis, Measured, Share, Verdict
 from analyzer.explain.segments import event_columns
 from analyzer.explain.verdicts.amounts import Paths, amounts, ceiling
-from analyzer.explain.verdicts.catalogue import MEASURABLE, UNMEASURED, Entry, Open
+from analyzer.explain.verdicts.catalogue import MEASURABLE, UNMEASURED, Candidate, Entry, Open
 from analyzer.explain.verdicts.facts import HOW_TO_RECORD, recorded
 from analyzer.explain.verdicts.shares import WindowShares, share_of
 from analyzer.model import IntArray
@@ -92,7 +92,7 @@ def _measurable(
 ) -> Hypothesis:
     usable = [part for part in ranks if _answers(entry, part)]
     if not usable:
-        return _unmeasured(entry, phase, ranks)
+        return _unmeasured(entry, phase, _why_not(entry, ranks))
     best, (value, low, high) = _speaker([(part, part.shares[entry.id]) for part in usable], thresholds)
     shares = best.shares[entry.id]
     verdict = _decide(low, high, thresholds)
@@ -103,34 +103,28 @@ def _measurable(
         verdict, note = "inconclusive", "host and device clocks contradict one another, and no shift mends it"
     if verdict == "supported" and distorted and entry.id != "profiler-distortion":
         note = "; ".join(filter(None, (f"supported, under distortion: {distorted}", note)))
-    mean_ns = int(shares.value.sum() / len(shares.value))
-    most_ns = math.ceil(max(shares.value.sum(), shares.high.sum()) / len(shares.value))
-    return Hypothesis(
-        id=entry.id,
-        phase=phase,
-        scope="rank",
+    return msgspec.structs.replace(
+        _unmeasured(entry, phase, note),
         rank=best.rank,
-        claim=entry.claim,
         verdict=verdict,
-        verdict_note=note,
         share=Share(value=value, interval=(low, high)),
-        overlaps_with=list(entry.overlaps_with),
         measured=Measured(
             name=entry.quantity,
-            value=float(mean_ns),
+            value=float(int(shares.value.sum() / best.windows)),
             unit="ns per step",
             kind="measurement",
             rank=best.rank,
             windows=best.windows,
         ),
-        gain_upper_bound_ns=most_ns,
-        intervention=entry.intervention,
-        predicted_step_ns=None,
-        disproof=entry.disproof,
-        undo=entry.undo,
-        discriminating_check=entry.discriminating_check,
+        gain_upper_bound_ns=_most_ns(shares),
         evidence=best.evidence[entry.id],
     )
+
+
+def _most_ns(shares: WindowShares) -> int:
+    """What a change can give at most, ns per step: never more than the step itself."""
+    most = max(float(shares.value.sum()), float(shares.high.sum()))
+    return math.ceil(min(most, float(shares.step.sum())) / len(shares.step))
 
 
 def _speaker(
@@ -155,19 +149,20 @@ def _bounded(
     usable = [(part, part.ceilings[entry.id]) for part in ranks if part.windows and entry.id in part.ceilings]
     usable = [(part, shares) for part, shares in usable if part.device_events]
     if not usable:
-        return _open(entry, phase)
+        return _unmeasured(entry, phase, entry.how_to_measure)
     best, (_, _, high) = _speaker(usable, thresholds)
-    most_ns = math.ceil(best.ceilings[entry.id].high.sum() / best.windows)
+    most_ns = _most_ns(best.ceilings[entry.id])
     if high > thresholds["contradicted_share"]:
         words = (
             f"{entry.ceiling_words} hold at most {100 * high:.1f} % of the step on rank {best.rank}'s path"
         )
-        return _open(replace(entry, how_to_measure=f"{words}; {entry.how_to_measure}"), phase)
+        return _unmeasured(entry, phase, f"{words}; {entry.how_to_measure}")
     return msgspec.structs.replace(
-        _open(entry, phase),
+        _unmeasured(
+            entry, phase, f"all path time of {entry.ceiling_words} and of what is unknown is at most this"
+        ),
         rank=best.rank,
         verdict="contradicted",
-        verdict_note=f"all path time of {entry.ceiling_words} and of what is unknown is at most this",
         share=Share(value=high, interval=(0.0, high)),
         measured=Measured(
             name=f"path time of {entry.ceiling_words} and of what is unknown, of which this could be a part",
@@ -240,45 +235,34 @@ def _event_name(account: RankAccount, path: Path, at: int) -> str:
     return account.trace.process.name_of(int(table[ref]))
 
 
-def _unmeasured(entry: Entry, phase: str, ranks: Sequence[RankEvidence]) -> Hypothesis:
+def _why_not(entry: Entry, ranks: Sequence[RankEvidence]) -> str:
+    """What no rank's capture holds of what the hypothesis needs, and what would record it."""
     lacking = {need for part in ranks if part.device_events for need in missing(entry, part.facts)}
+    why = "not captured: " + ", ".join(sorted(lacking))
     if not any(part.device_events for part in ranks):
         why = "device activity was not recorded"
-    else:
-        why = "not captured: " + ", ".join(sorted(lacking))
     how = "; ".join(HOW_TO_RECORD[need] for need in sorted(lacking) if need in HOW_TO_RECORD)
-    return _open(
-        Open(
-            id=entry.id,
-            claim=entry.claim,
-            discriminating_check=entry.discriminating_check,
-            how_to_measure=f"{why}: {how or entry.how_to_measure}",
-            intervention=entry.intervention,
-            disproof=entry.disproof,
-            overlaps_with=entry.overlaps_with,
-            undo=entry.undo,
-        ),
-        phase,
-    )
+    return f"{why}: {how or entry.how_to_measure}"
 
 
-def _open(entry: Open, phase: str) -> Hypothesis:
+def _unmeasured(candidate: Candidate, phase: str, note: str) -> Hypothesis:
+    """The hypothesis in words, without any figure."""
     return Hypothesis(
-        id=entry.id,
+        id=candidate.id,
         phase=phase,
         scope="rank",
         rank=None,
-        claim=entry.claim,
+        claim=candidate.claim,
         verdict="unmeasured",
-        verdict_note=entry.how_to_measure,
+        verdict_note=note,
         share=None,
-        overlaps_with=list(entry.overlaps_with),
+        overlaps_with=list(candidate.overlaps_with),
         measured=None,
         gain_upper_bound_ns=None,
-        intervention=entry.intervention,
+        intervention=candidate.intervention,
         predicted_step_ns=None,
-        disproof=entry.disproof,
-        undo=entry.undo,
-        discriminating_check=entry.discriminating_check,
+        disproof=candidate.disproof,
+        undo=candidate.undo,
+        discriminating_check=candidate.discriminating_check,
         evidence=[],
     )
