@@ -279,7 +279,7 @@ class ClassTime(msgspec.Struct, frozen=True, kw_only=True):
     path_ns: int
 
 
-class HostTime(msgspec.Struct, frozen=True, kw_only=True):
+class HostRollup(msgspec.Struct, frozen=True, kw_only=True):
     """Path time on the CPU of one phase and rank, rolled up ``by`` one kind of record."""
 
     rank: int
@@ -299,7 +299,7 @@ class LookFirst(msgspec.Struct, frozen=True, kw_only=True):
     rank: int
     phase: str
     name: str
-    by: str  # as in HostTime
+    by: str  # as in HostRollup
     category: str
     path_ns: int
     per_step_ns: int  # mean over the windows of the budget, rounded down
@@ -553,7 +553,7 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     launch_bill: list[LaunchBill] = []
     graph_replays: list[GraphReplay] = []
     small_kernels: list[SmallKernels] = []
-    host_time: list[HostTime] = []
+    host_rollups: list[HostRollup] = []
     look_first: list[LookFirst] = []
     detail: Detail | None = None
     rules: list[str] = []  # rules files read after the built-in one

@@ -22,7 +22,7 @@ from analyzer.diagnosis import (
     DetailTable,
     Diagnosis,
     GraphReplay,
-    HostTime,
+    HostRollup,
     KernelShape,
     LaunchBill,
     Quantiles,
@@ -156,7 +156,7 @@ CLASS_COLUMNS = _columns_of(ClassTime)
 LAUNCH_COLUMNS = _columns_of(LaunchBill)
 GRAPH_REPLAY_COLUMNS = _columns_of(GraphReplay)
 SMALL_KERNEL_COLUMNS = _columns_of(SmallKernels)
-HOST_ROLLUP_COLUMNS = _columns_of(HostTime)
+HOST_ROLLUP_COLUMNS = _columns_of(HostRollup)
 RANGE_COLUMNS = _columns_of(RangeTime)
 QUEUE_COLUMNS = ("rank", "start_ns", "end_ns", "depth_low", "depth_high", "launches", "latency_low_ns",
                  "latency_median_ns", "latency_high_ns")  # fmt: skip

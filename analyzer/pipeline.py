@@ -160,7 +160,7 @@ def analyze(
     reports = _report_ranks(capture, options, rules, limits, progress)
     ranks = [report.rank for report in reports]
     detail = _focus(reports).detail
-    host_time = [row for report in reports for row in report.host_time]
+    host_rollups = [row for report in reports for row in report.host_rollups]
     diagnosis = Diagnosis(
         format=FORMAT,
         format_version=FORMAT_VERSION,
@@ -186,8 +186,8 @@ def analyze(
         launch_bill=[row for report in reports for row in report.launch_bill],
         graph_replays=[row for report in reports for row in report.graph_replays],
         small_kernels=[row for report in reports for row in report.small_kernels],
-        host_time=host_time,
-        look_first=look_first(host_time, budgets(ranks)),
+        host_rollups=host_rollups,
+        look_first=look_first(host_rollups, budgets(ranks)),
         detail=detail[0] if detail is not None else None,
         rules=list(rules.sources),
         shared_devices=summary.shared_devices(capture),

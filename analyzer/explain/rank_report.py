@@ -15,7 +15,7 @@ from analyzer.diagnosis import (
     DeviceSpan,
     GraphReplay,
     HostCulprit,
-    HostTime,
+    HostRollup,
     Kernel,
     KernelShape,
     LaunchBill,
@@ -33,7 +33,7 @@ from analyzer.explain.device.kernels import body_path_time, kernel_table
 from analyzer.explain.device.rollups import class_times, graph_replays, small_kernels
 from analyzer.explain.device.shapes import kernel_shapes
 from analyzer.explain.host.culprits import host_culprits
-from analyzer.explain.host.host_time import host_times
+from analyzer.explain.host.rollups import host_rollups
 from analyzer.explain.launches.bill import launch_bills
 from analyzer.explain.launches.queue import queue_table
 from analyzer.explain.launches.ranges import range_times
@@ -75,7 +75,7 @@ class RankReport:
     graph_replays: list[GraphReplay]
     small_kernels: list[SmallKernels]
     classes: list[ClassTime]
-    host_time: list[HostTime]
+    host_rollups: list[HostRollup]
     queue: QueueTable
     detail: tuple[Detail, DetailTable] | None
 
@@ -111,7 +111,7 @@ def report_rank(
         segments=segment_table(account, rank),
         kernels=kernel_table(account, rank, shapes, classes, path_ns),
         shapes=shapes,
-        culprits=host_culprits(account, rank),
+        culprits=host_culprits(account, rank, phases),
         evidence=evidence,
         quality=rank_entries(rank, account),
         ranges=range_times(account, rank),
@@ -119,7 +119,7 @@ def report_rank(
         graph_replays=graph_replays(account, rank, phases),
         small_kernels=small_kernels(account, rank, phases),
         classes=class_times(account, rank, phases, classes),
-        host_time=host_times(account, rank, phases),
+        host_rollups=host_rollups(account, rank, phases),
         queue=queue_table(account, rank),
         detail=detail_step(account, result, classes, step_index),
     )

@@ -125,7 +125,7 @@ TABLES: dict[str, Table] = {
     "small_kernels.csv": _structs(frames.SMALL_KERNEL_COLUMNS, lambda d: d.small_kernels),
     "classes.csv": _structs(frames.CLASS_COLUMNS, lambda d: d.classes),
     "kernel_shapes.csv": _structs(frames.KERNEL_SHAPE_COLUMNS, lambda d: d.kernel_shapes),
-    "host_rollups.csv": _structs(frames.HOST_ROLLUP_COLUMNS, lambda d: d.host_time),
+    "host_rollups.csv": _structs(frames.HOST_ROLLUP_COLUMNS, lambda d: d.host_rollups),
     "queue.csv": _queue,
     "detail_step.csv": _detail,
 }

@@ -106,7 +106,7 @@ def host_tables(diagnosis: Diagnosis) -> list[View]:
     rank, phase = focus_rank(diagnosis), focus_phase(diagnosis)
     views = []
     for by, words in KINDS.items():
-        rows = [row for row in diagnosis.host_time if (row.rank, row.phase, row.by) == (rank, phase, by)]
+        rows = [row for row in diagnosis.host_rollups if (row.rank, row.phase, row.by) == (rank, phase, by)]
         if phase is None or not any(not row.name.startswith("(") for row in rows):
             continue
         cells = [

@@ -134,6 +134,26 @@ def test_culprits_differ_in_nothing_but_an_appended_op_id() -> None:
     assert named == [("layer", 84_000)]
 
 
+def test_culprits_count_the_windows_of_the_budget_and_no_empty_ones() -> None:
+    """
+    main      |step a 0-40        |step a 100-140 (nothing) |step b 200-240
+              [op 5-20][L 20-24]                            [L 210-214]
+    stream 7        |k 30-40                                     |k 220-230
+    """
+    built = (
+        schedule()
+        .range(0, 40, "step a").op(5, 20, "prepare").launch(20, 24, runs=(30, 40))
+        .range(100, 140, "step a")
+        .range(200, 240, "step b").launch(210, 214, runs=(220, 230))
+    )  # fmt: skip
+    diagnosis = analysis_of(built, steps="^step").diagnosis
+    budget = next(row for row in diagnosis.budget if row.phase == "step a")
+    culprit = next(row for row in diagnosis.host_culprits if row.name == "prepare")
+    assert (culprit.phase, culprit.windows, culprit.windows_with) == ("step a", budget.windows, 1)
+    assert budget.windows == 1
+    assert [window.empty for window in diagnosis.ranks[0].windows] == [False, True, False]
+
+
 def test_host_time_on_the_path_is_what_the_culprits_sum_to() -> None:
     diagnosis = analysis_of(host_work()).diagnosis
     path = diagnosis.ranks[0].windows[0].path_ns

@@ -95,7 +95,7 @@ def _forms(value: float | Fraction) -> set[str]:
 def _derived(data: dict[str, Any]) -> Iterator[int | Fraction]:
     for row in data["budget"]:
         yield from _of_budget(row)
-    for name in ("launch_bill", "host_culprits", "host_time"):
+    for name in ("launch_bill", "host_culprits", "host_rollups"):
         for row in data[name]:
             yield from _per_step(row)
     for row in data["launch_bill"]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from analyzer.diagnosis import Budget, HostTime, LookFirst
+from analyzer.diagnosis import Budget, HostRollup, LookFirst
 from analyzer.explain.focus import leading_budgets
-from analyzer.explain.host.host_time import NOTHING, OTHER
+from analyzer.explain.host.rollups import NOTHING, OTHER
 from analyzer.reconstruct.step_markers import PROFILER_STEP, find_marker
 
 PREFERENCE = ("frame", "range", "op", "call", "thread")
@@ -21,7 +21,7 @@ LEAST = 0.1
 is named, since most of its time has no record."""
 
 
-def look_first(host_time: Sequence[HostTime], budgets: Sequence[Budget]) -> list[LookFirst]:
+def look_first(host_rollups: Sequence[HostRollup], budgets: Sequence[Budget]) -> list[LookFirst]:
     """One per phase whose path runs through the CPU, for the rank that the phase's budget is shown of.
 
     The longest record of the most telling kind that holds enough; a thread only where no record does.
@@ -29,7 +29,7 @@ def look_first(host_time: Sequence[HostTime], budgets: Sequence[Budget]) -> list
     """
     result = []
     for budget in leading_budgets(budgets):
-        rows = [row for row in host_time if row.phase == budget.phase and row.rank == budget.rank]
+        rows = [row for row in host_rollups if row.phase == budget.phase and row.rank == budget.rank]
         total = sum(row.path_ns for row in rows if row.by == "thread")
         chosen = _choose([row for row in rows if _tells(row)], total)
         if chosen is not None:
@@ -37,13 +37,13 @@ def look_first(host_time: Sequence[HostTime], budgets: Sequence[Budget]) -> list
     return result
 
 
-def _tells(row: HostTime) -> bool:
+def _tells(row: HostRollup) -> bool:
     marker = PROFILER_STEP.match(row.name) or find_marker(row.name)
     whole_step = row.by in ("range", "op") and marker is not None
     return row.name not in (NOTHING, OTHER) and not whole_step
 
 
-def _choose(rows: Sequence[HostTime], total_ns: int) -> HostTime | None:
+def _choose(rows: Sequence[HostRollup], total_ns: int) -> HostRollup | None:
     longest = max((row.path_ns for row in rows if row.by != "thread"), default=0)
     least = max(ENOUGH * longest, LEAST * total_ns)
     for kind in PREFERENCE:
@@ -53,7 +53,7 @@ def _choose(rows: Sequence[HostTime], total_ns: int) -> HostTime | None:
     return None
 
 
-def _struct(row: HostTime, total_ns: int) -> LookFirst:
+def _struct(row: HostRollup, total_ns: int) -> LookFirst:
     percent = round(100 * row.path_ns / total_ns)
     where = f"{percent} % of the CPU's time on the path, in {row.windows_with} of {row.windows} steps"
     kind = {"call": "CUDA call", "frame": "Python frame"}.get(row.by, row.by)

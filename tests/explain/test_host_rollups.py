@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from analyzer.diagnosis import Diagnosis, HostTime, LookFirst
-from analyzer.explain.host.host_time import KEEP, NOTHING, OTHER
+from analyzer.diagnosis import Diagnosis, HostRollup, LookFirst
 from analyzer.explain.host.python_frames import INSTALLED, LIBRARY, OWN, frame_origins
+from analyzer.explain.host.rollups import KEEP, NOTHING, OTHER
 from analyzer.explain.windows import used_windows
 from tests.builders import Schedule, analysis_of, schedule
 from tests.captures.results import analysis_of as analysis_of_capture
@@ -15,7 +15,7 @@ from tests.shared import needs_shared
 
 def times(built: Schedule, by: str, **options: object) -> dict[str, int]:
     """Path time of each name, us."""
-    rows = analysis_of(built, **options).diagnosis.host_time
+    rows = analysis_of(built, **options).diagnosis.host_rollups
     return {row.name: row.path_ns // 1000 for row in rows if row.by == by}
 
 
@@ -51,7 +51,7 @@ def test_each_kind_of_record_sums_to_the_path_on_the_cpu(by: str, expected: dict
 
 
 def test_a_row_says_in_what_category_and_how_often() -> None:
-    rows = {(row.by, row.name): row for row in analysis_of(busy()).diagnosis.host_time}
+    rows = {(row.by, row.name): row for row in analysis_of(busy()).diagnosis.host_rollups}
     call, sample = rows["call", "cudaLaunchKernel"], rows["range", "sample"]
     assert (call.category, call.segments, call.windows, call.windows_with) == ("launch.api", 3, 1, 1)
     assert (sample.category, sample.segments) == ("host.framework", 4)
@@ -127,7 +127,7 @@ def test_what_is_not_listed_stands_in_one_row() -> None:
         built.op(at, at + 10 + number, f"op{number}")
         at += 10 + number
     built.launch(at, at + 4, runs=(at + 10, at + 20)).range(0, at + 20, "s")
-    rows = [row for row in analysis_of(built, steps="^s$").diagnosis.host_time if row.by == "op"]
+    rows = [row for row in analysis_of(built, steps="^s$").diagnosis.host_rollups if row.by == "op"]
     assert len(rows) == KEEP + 1
     (other,) = (row for row in rows if row.name == OTHER)
     assert (other.path_ns, other.segments, other.windows_with) == (21_000, 2, 1)
@@ -206,9 +206,9 @@ def test_roll_ups_of_a_real_capture_sum_to_its_path_on_the_cpu(name: str) -> Non
                 assert all(0 < row.windows_with <= row.windows == len(used) for row in rows)
 
 
-def by_kind(diagnosis: Diagnosis, rank: int, phase: str) -> dict[str, list[HostTime]]:
-    rows: dict[str, list[HostTime]] = {}
-    for row in diagnosis.host_time:
+def by_kind(diagnosis: Diagnosis, rank: int, phase: str) -> dict[str, list[HostRollup]]:
+    rows: dict[str, list[HostRollup]] = {}
+    for row in diagnosis.host_rollups:
         if (row.rank, row.phase) == (rank, phase):
             rows.setdefault(row.by, []).append(row)
     return rows

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from analyzer.arrays import distinct, unique_inverse
 from analyzer.categories import CATEGORY_NAMES, Category
-from analyzer.diagnosis import HostTime
+from analyzer.diagnosis import HostRollup
 from analyzer.explain.host.enclosing import row_at
+from analyzer.explain.host.on_path import HostSegments, host_segments
 from analyzer.explain.host.python_frames import INSTALLED, OWN, frame_origins
 from analyzer.explain.phase_windows import PhaseWindows, sums
 from analyzer.explain.segments import merge_suffixes, place_of_thread
 from analyzer.model import HostKind, IntArray
-from analyzer.reconstruct.critical_path import ON_HOST
 from analyzer.reconstruct.rank import RankAccount
 from analyzer.reconstruct.step_markers import clean_name
 
@@ -26,28 +24,15 @@ _KINDS = (("call", HostKind.CALL), ("op", HostKind.OP), ("range", HostKind.RANGE
 _UNKNOWN, _REST = -1, -2
 
 
-@dataclass(frozen=True)
-class _Segments:
-    """Path segments on the CPU, (s,) columns."""
-
-    start_ns: IntArray
-    length_ns: IntArray
-    category: IntArray
-    row: IntArray  # host row behind the segment, -1 none
-    thread: IntArray
-    phase: IntArray
-    window: IntArray
-
-
-def host_times(account: RankAccount, rank: int, phases: PhaseWindows) -> list[HostTime]:
+def host_rollups(account: RankAccount, rank: int, phases: PhaseWindows) -> list[HostRollup]:
     """Roll-ups per phase, longest first; each kind of record sums to the path time on the CPU.
 
     A segment counts for the innermost record of the kind that is open on its thread where it starts. Step
     markers are no ranges: they hold everything. Of frames the innermost in own code counts, else in an
     installed package, else the innermost of all.
     """
-    segments = _host_segments(phases)
-    if not len(segments.start_ns):
+    segments = host_segments(phases)
+    if not len(segments):
         return []
     process = account.trace.process
     result = []
@@ -63,24 +48,10 @@ def host_times(account: RankAccount, rank: int, phases: PhaseWindows) -> list[Ho
     return result + _roll_up(rank, phases, segments, "thread", threads, texts)
 
 
-def _host_segments(phases: PhaseWindows) -> _Segments:
-    path = phases.path
-    mine = np.flatnonzero(path.side == ON_HOST)
-    return _Segments(
-        start_ns=path.start_ns[mine],
-        length_ns=phases.segment_ns[mine],
-        category=path.category[mine].astype(np.int64),
-        row=path.ref[mine],
-        thread=path.thread[mine],
-        phase=phases.of_segment[mine],
-        window=phases.window_of_segment[mine],
-    )
-
-
-def _records(account: RankAccount, segments: _Segments, kind: HostKind) -> IntArray:
+def _records(account: RankAccount, segments: HostSegments, kind: HostKind) -> IntArray:
     """(s,) innermost host row of a kind where each segment starts, -1 none."""
     host = account.trace.process.host
-    found = np.full(len(segments.start_ns), -1, np.int64)
+    found = np.full(len(segments), -1, np.int64)
     for thread in distinct(segments.thread[segments.thread >= 0]).tolist():
         mine = np.flatnonzero(segments.thread == thread)
         rows = account.account.rows_of(thread)
@@ -109,8 +80,8 @@ def _by_origin(account: RankAccount, rows: IntArray) -> list[IntArray]:
 
 
 def _roll_up(
-    rank: int, phases: PhaseWindows, segments: _Segments, by: str, codes: IntArray, texts: dict[int, str]
-) -> list[HostTime]:
+    rank: int, phases: PhaseWindows, segments: HostSegments, by: str, codes: IntArray, texts: dict[int, str]
+) -> list[HostRollup]:
     """Rows of one kind of record: per phase the longest, what has no record, and the rest as one."""
     texts = {**texts, _UNKNOWN: NOTHING, _REST: OTHER}
     result = []
@@ -129,13 +100,13 @@ def _roll_up(
 def _rows(
     rank: int,
     phases: PhaseWindows,
-    segments: _Segments,
+    segments: HostSegments,
     by: str,
     phase: int,
     mine: IntArray,
     codes: IntArray,
     texts: dict[int, str],
-) -> list[HostTime]:
+) -> list[HostRollup]:
     values, inverse = unique_inverse(codes)
     count, width = len(values), len(Category)
     length = segments.length_ns[mine]
@@ -144,7 +115,7 @@ def _rows(
     number = np.bincount(inverse, minlength=count)
     windows_with = _windows_with(inverse, segments.window[mine], count)
     rows = [
-        HostTime(
+        HostRollup(
             rank=rank,
             phase=phases.phases[phase],
             by=by,
