@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from analyzer import strict_json
-from analyzer.diagnosis import FORMAT, FORMAT_VERSION, DetailTable, Diagnosis, QueueTable, SegmentTable
+from analyzer.diagnosis import FORMAT, FORMAT_VERSION, Diagnosis
 from analyzer.errors import TraceError
+from analyzer.tables import DetailTable, QueueTable, SegmentTable
 
 if TYPE_CHECKING:
     import pandas as pd

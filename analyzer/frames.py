@@ -7,6 +7,7 @@ What was not captured is ``<NA>``, never 0.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import fields
 from typing import Any, get_args
 
 import msgspec
@@ -16,22 +17,18 @@ import pandas as pd
 
 from analyzer.categories import BINDING_NAMES, CATEGORY_NAMES, EXPOSURE_NAMES
 from analyzer.diagnosis import (
-    NO_EVENT,
     ClassTime,
-    DetailKind,
-    DetailTable,
     Diagnosis,
     GraphReplay,
     HostRollup,
     KernelShape,
     LaunchBill,
     Quantiles,
-    QueueTable,
     RangeTime,
-    SegmentTable,
     SmallKernels,
     Window,
 )
+from analyzer.tables import NO_EVENT, DetailKind, DetailTable, QueueTable, SegmentTable
 
 OVERLAPS = ("collective_under_kernel", "copy_under_kernel", "kernel_under_kernel")
 COLLECTIVE_COLUMNS = (
@@ -158,8 +155,7 @@ GRAPH_REPLAY_COLUMNS = _columns_of(GraphReplay)
 SMALL_KERNEL_COLUMNS = _columns_of(SmallKernels)
 HOST_ROLLUP_COLUMNS = _columns_of(HostRollup)
 RANGE_COLUMNS = _columns_of(RangeTime)
-QUEUE_COLUMNS = ("rank", "start_ns", "end_ns", "depth_low", "depth_high", "launches", "latency_low_ns",
-                 "latency_median_ns", "latency_high_ns")  # fmt: skip
+QUEUE_COLUMNS = tuple(field.name for field in fields(QueueTable))
 DETAIL_COLUMNS = ("rank", "window", "lane", "kind", "depth", "start_ns", "end_ns", "name", "class")
 
 Row = tuple[Any, ...]

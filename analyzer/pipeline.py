@@ -13,7 +13,7 @@ import msgspec
 
 from analyzer import __version__
 from analyzer.analysis import Analysis
-from analyzer.diagnosis import FORMAT, FORMAT_VERSION, Diagnosis, Hypothesis
+from analyzer.diagnosis import FORMAT, FORMAT_VERSION, Budget, Diagnosis, Hypothesis
 from analyzer.errors import TraceError, UsageError
 from analyzer.explain import cautions, quality, summary
 from analyzer.explain.focus import focus_rank
@@ -159,7 +159,8 @@ def analyze(
     capture, zero = on_one_zero(capture)
     reports = _report_ranks(capture, options, rules, limits, progress)
     ranks = [report.rank for report in reports]
-    detail = _focus(reports).detail
+    per_phase = budgets(ranks)
+    detail = _focus(reports, per_phase).detail
     host_rollups = [row for report in reports for row in report.host_rollups]
     diagnosis = Diagnosis(
         format=FORMAT,
@@ -173,7 +174,7 @@ def analyze(
         ranks=ranks,
         missing_ranks=list(capture.missing_ranks),
         rank_basis=capture.rank_basis,
-        budget=budgets(ranks),
+        budget=per_phase,
         kernels=[kernel for report in reports for kernel in report.kernels],
         kernel_shapes=[shape for report in reports for shape in report.shapes],
         host_culprits=[culprit for report in reports for culprit in report.culprits],
@@ -187,7 +188,7 @@ def analyze(
         graph_replays=[row for report in reports for row in report.graph_replays],
         small_kernels=[row for report in reports for row in report.small_kernels],
         host_rollups=host_rollups,
-        look_first=look_first(host_rollups, budgets(ranks)),
+        look_first=look_first(host_rollups, per_phase),
         detail=detail[0] if detail is not None else None,
         rules=list(rules.sources),
         shared_devices=summary.shared_devices(capture),
@@ -201,10 +202,9 @@ def analyze(
     )
 
 
-def _focus(reports: list[RankReport]) -> RankReport:
+def _focus(reports: list[RankReport], per_phase: list[Budget]) -> RankReport:
     """The report of the rank that a reader sees first."""
-    ranks = [report.rank for report in reports]
-    focus = focus_rank(budgets(ranks), ranks)
+    focus = focus_rank(per_phase, [report.rank for report in reports])
     return next(report for report in reports if report.rank.rank == focus)
 
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from analyzer.arrays import distinct
 from analyzer.categories import Category
 from analyzer.cuda_api import SUBMISSIONS
-from analyzer.diagnosis import Detail, DetailKind, DetailTable, Rank
+from analyzer.diagnosis import Detail, Rank
 from analyzer.diagnosis import Window as WindowResult
 from analyzer.explain.device.classes import RowClasses
 from analyzer.explain.segments import place_of_lane, place_of_thread
@@ -20,6 +20,7 @@ from analyzer.model import NO_NAME, HostKind, IntArray
 from analyzer.reconstruct.critical_path import ON_HOST
 from analyzer.reconstruct.host_account import NESTING_KINDS, NOT_PROFILER
 from analyzer.reconstruct.rank import RankAccount
+from analyzer.tables import DetailKind, DetailTable
 
 MOST_EVENTS = 20_000
 """A timeline with more cannot be read; the shortest host records go first."""

@@ -10,7 +10,6 @@ from analyzer.diagnosis import (
     Clock,
     Constants,
     Detail,
-    DetailTable,
     Device,
     DeviceSpan,
     GraphReplay,
@@ -19,10 +18,8 @@ from analyzer.diagnosis import (
     Kernel,
     KernelShape,
     LaunchBill,
-    QueueTable,
     RangeTime,
     Rank,
-    SegmentTable,
     SmallKernels,
 )
 from analyzer.diagnosis import Window as WindowResult
@@ -45,6 +42,7 @@ from analyzer.explain.windows import phases_of, used_windows, window_results
 from analyzer.model import QualityEntry, Trace
 from analyzer.reconstruct.exposure import busy_time
 from analyzer.reconstruct.rank import RankAccount, RankOptions, reconstruct_rank
+from analyzer.tables import DetailTable, QueueTable, SegmentTable
 
 
 @dataclass(frozen=True)

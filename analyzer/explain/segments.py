@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 import numpy as np
 
 from analyzer.arrays import unique_inverse
-from analyzer.diagnosis import NO_EVENT, SegmentTable
 from analyzer.model import IntArray, ProcessTrace
 from analyzer.reconstruct.critical_path import ON_DEVICE, Path, join_paths
 from analyzer.reconstruct.rank import RankAccount
 from analyzer.reconstruct.step_markers import clean_names
+from analyzer.tables import NO_EVENT, SegmentTable
 
 
 @dataclass
@@ -153,23 +154,9 @@ def join_tables(tables: list[SegmentTable]) -> SegmentTable:
         ):
             new = np.array([interner.code(text) for text in texts] + [-1], np.int64)
             parts.append(new[column])
-    return SegmentTable(
-        **{
-            column: np.concatenate([getattr(table, column) for table in tables])
-            for column in (
-                "rank",
-                "window",
-                "start_ns",
-                "end_ns",
-                "category",
-                "binding",
-                "inferred",
-                "correlation",
-                "event_start_ns",
-            )
-        },
-        name=np.concatenate(name_columns),
-        place=np.concatenate(place_columns),
-        names=tuple(names.texts),
-        places=tuple(places.texts),
-    )
+    mapped: dict[str, Any] = {"name": np.concatenate(name_columns), "place": np.concatenate(place_columns)}
+    plain = [field.name for field in fields(SegmentTable) if field.name not in (*mapped, "names", "places")]
+    columns: dict[str, Any] = {
+        name: np.concatenate([getattr(table, name) for table in tables]) for name in plain
+    }
+    return SegmentTable(**columns, **mapped, names=tuple(names.texts), places=tuple(places.texts))

@@ -18,8 +18,9 @@ from analyzer import frames
 from analyzer.analysis import Analysis
 from analyzer.arrays import group
 from analyzer.categories import BINDING_NAMES, CATEGORY_NAMES
-from analyzer.diagnosis import NO_EVENT, Diagnosis, SegmentTable
+from analyzer.diagnosis import Diagnosis
 from analyzer.report.escape import visible
+from analyzer.tables import NO_EVENT, SegmentTable
 
 CHUNK_ROWS = 100_000
 

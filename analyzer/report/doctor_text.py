@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from analyzer.explain.check_up.examine import Answer, AnswerWord, CaptureAdvice, Checkup, Limit
 from analyzer.explain.check_up.files import FileCheck, Note
+from analyzer.report.cautions import ranks_text
 from analyzer.report.escape import visible
 from analyzer.report.labels import RULE_WORDS
-from analyzer.report.numbers import count, int_ranges
+from analyzer.report.numbers import count
+from analyzer.report.tables import section
 
 WIDTH = 110
 WARNINGS_SHOWN = 3
@@ -25,16 +27,14 @@ def text(checkup: Checkup) -> str:
     for word, title in _TITLES.items():
         rows = [row for row in checkup.hypotheses if row.answer == word]
         if rows:
-            sections.append(_section(f"{title} ({len(rows)})", _answers(rows, checkup.ranks)))
+            answers = "\n".join(_answers(rows, checkup.ranks))
+            sections.append(section(f"{title} ({len(rows)})", answers))
     for advice in checkup.captures:
-        sections.append(_section(f"What to capture, with {visible(advice.tool, 60)}", _advice(advice)))
-    sections.append(_section("Files", _files(checkup.files)))
+        sections.append(
+            section(f"What to capture, with {visible(advice.tool, 60)}", "\n".join(_advice(advice)))
+        )
+    sections.append(section("Files", "\n".join(_files(checkup.files))))
     return "\n".join(sections)
-
-
-def _section(title: str, lines: Iterable[str]) -> str:
-    body = "\n".join(lines)
-    return f"{title}\n{'-' * len(title)}\n{body}\n"
 
 
 def _wrapped(words: str, indent: str, first: str = "") -> list[str]:
@@ -46,7 +46,7 @@ def _wrapped(words: str, indent: str, first: str = "") -> list[str]:
 
 
 def _head(checkup: Checkup) -> Iterator[str]:
-    what = f"{count(len(checkup.files), 'file')}, {_ranks(checkup.ranks)}; {_steps(checkup)}"
+    what = f"{count(len(checkup.files), 'file')}, {ranks_text(checkup.ranks)}; {_steps(checkup)}"
     yield from _wrapped(what, "")
     for note in checkup.notes:
         yield from _note(note, "")
@@ -58,10 +58,6 @@ def _head(checkup: Checkup) -> Iterator[str]:
         yield from _wrapped(f"{count(checkup.gaps, 'gap')}: {', '.join(parts)}", "")
     else:
         yield "No gap: another capture of this kind would not answer more."
-
-
-def _ranks(ranks: Sequence[int]) -> str:
-    return f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {int_ranges(list(ranks))}"
 
 
 def _steps(checkup: Checkup) -> str:
@@ -95,7 +91,7 @@ def _answers(rows: Sequence[Answer], ranks: Sequence[int]) -> Iterator[str]:
 
 def _reason(limit: Limit, ranks: Sequence[int]) -> str:
     words = visible(limit.reason, 400)
-    return words if set(limit.ranks) == set(ranks) else f"{words} ({_ranks(limit.ranks)})"
+    return words if set(limit.ranks) == set(ranks) else f"{words} ({ranks_text(limit.ranks)})"
 
 
 def _advice(advice: CaptureAdvice) -> Iterator[str]:
@@ -115,7 +111,7 @@ def _files(files: Sequence[FileCheck]) -> Iterator[str]:
             yield "and more files: --format json lists all"
             return
         for file in members[:FILES_SHOWN]:
-            yield f"{visible(file.path, 200)} ({_ranks(file.ranks)})"
+            yield f"{visible(file.path, 200)} ({ranks_text(file.ranks)})"
         if len(members) > FILES_SHOWN:
             yield f"and {count(len(members) - FILES_SHOWN, 'more file')} like these: --format json lists all"
         yield from _group(members)

@@ -8,7 +8,7 @@ from analyzer.report.escape import visible
 from analyzer.report.inspection import InspectedInput, InspectedRank, Inspection, Work
 from analyzer.report.labels import RULE_WORDS
 from analyzer.report.numbers import count, int_ranges, ms, share
-from analyzer.report.tables import columns
+from analyzer.report.tables import columns, section
 
 TOP = 10
 FILES_SHOWN = 16
@@ -23,18 +23,14 @@ def _name(text: str | None, limit: int = 72) -> str:
 def text(inspection: Inspection) -> str:
     """Sections: inputs, ranks, steps, device work, collectives, ledger."""
     sections = [
-        _section("Inputs", "\n".join(_inputs(inspection))),
-        _section("Ranks", _ranks(inspection)),
-        _section("Steps", _steps(inspection)),
-        _section("Device work with the largest sums of durations", _work(inspection.device_work)),
-        _section("Collectives by name", _work(inspection.collectives)),
-        _section("What could not be used", _ledger(inspection)),
+        section("Inputs", "\n".join(_inputs(inspection))),
+        section("Ranks", _ranks(inspection)),
+        section("Steps", _steps(inspection)),
+        section("Device work with the largest sums of durations", _work(inspection.device_work)),
+        section("Collectives by name", _work(inspection.collectives)),
+        section("What could not be used", _ledger(inspection)),
     ]
     return "\n".join(sections)
-
-
-def _section(title: str, body: str) -> str:
-    return f"{title}\n{'-' * len(title)}\n{body}\n"
 
 
 def _inputs(inspection: Inspection) -> Iterator[str]:

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from analyzer.diagnosis import Diagnosis, LaunchBill, Quantiles
 from analyzer.report.escape import cell, code
-from analyzer.report.numbers import fixed, ms, percent, round_half_up
+from analyzer.report.numbers import fixed, ms, percent, round_half_up, us
 from analyzer.report.tables import table
 from analyzer.report.views import View, focus_phase, focus_rank, rest
 
@@ -34,11 +34,6 @@ def _per(total: int | None, windows: int) -> str:
 
 def _tenths(total: int, windows: int) -> Fraction:
     return Fraction(total * 10, windows)
-
-
-def us(ns: int, decimals: int = 1) -> str:
-    """Nanoseconds as microseconds."""
-    return fixed(round_half_up(Fraction(ns * 10**decimals, 1000)), decimals)
 
 
 def _bill(diagnosis: Diagnosis) -> View | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
+NS_PER_US = 1_000
 NS_PER_MS = 1_000_000
 MS_DECIMALS = 3
 
@@ -43,6 +44,11 @@ def fixed(units: int, decimals: int) -> str:
 def ms(ns: int, per: int = 1, decimals: int = MS_DECIMALS) -> str:
     """Nanoseconds as milliseconds, shared out over ``per`` steps."""
     return fixed(round_half_up(Fraction(ns * 10**decimals, NS_PER_MS * per)), decimals)
+
+
+def us(ns: int, decimals: int = 1) -> str:
+    """Nanoseconds as microseconds."""
+    return fixed(round_half_up(Fraction(ns * 10**decimals, NS_PER_US)), decimals)
 
 
 def ms_parts(parts: Sequence[int], per: int = 1, decimals: int = MS_DECIMALS) -> list[str]:

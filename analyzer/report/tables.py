@@ -1,4 +1,4 @@
-"""Markdown tables that also read well in a plain terminal."""
+"""Markdown tables that also read well in a plain terminal, and the sections of a text for one."""
 
 from __future__ import annotations
 
@@ -36,3 +36,8 @@ def columns(header: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence
         ]
         lines.append("  ".join(padded).rstrip())
     return "\n".join(lines)
+
+
+def section(title: str, body: str) -> str:
+    """A titled part of a text for a terminal."""
+    return f"{title}\n{'-' * len(title)}\n{body}\n"

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from analyzer.analysis import Analysis
-from analyzer.diagnosis import Detail, DetailKind, DetailTable
+from analyzer.diagnosis import Detail
 from analyzer.explain import detail as module
 from analyzer.explain.focus import focus_rank
 from analyzer.model import Capture, CopyKind
 from analyzer.pipeline import analyze
+from analyzer.tables import DetailKind, DetailTable
 from tests.builders import Schedule, analysis_of, schedule
 from tests.captures.results import analysis_of as analysis_of_capture
 from tests.shared import needs_shared

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analyzer.diagnosis import QueueTable
 from analyzer.explain.launches.queue import BINS, join_queues, queue_table
 from analyzer.explain.launches.submissions import Submissions
+from analyzer.tables import QueueTable
 from tests.builders import Schedule, account_of, analysis_of, schedule
 from tests.captures.results import analysis_of as analysis_of_capture
 from tests.shared import needs_shared

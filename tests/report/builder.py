@@ -12,7 +12,6 @@ from analyzer.categories import CATEGORY_NAMES, EXPOSURE_NAMES, Binding, Categor
 from analyzer.diagnosis import (
     FORMAT,
     FORMAT_VERSION,
-    NO_EVENT,
     Budget,
     Clock,
     Constants,
@@ -27,12 +26,12 @@ from analyzer.diagnosis import (
     Measured,
     Quality,
     Rank,
-    SegmentTable,
     Share,
     Steps,
     Unmeasured,
     Window,
 )
+from analyzer.tables import NO_EVENT, SegmentTable
 
 MS = 1_000_000
 

@@ -23,6 +23,7 @@ from tests.report.numbers_in_markdown import numbers_of, shown_forms
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 
 HOSTILE = [
+    "0.0",
     "| a | b |\n|---|---|\n| x | y |",
     "```\n# Not a heading\n```",
     "<script>alert(1)</script><!-- <details>",
@@ -141,8 +142,11 @@ def parsed(attacked: Diagnosis) -> list[str]:
 
 
 def skeleton(text: str) -> list[str]:
-    """The shape of a document: what starts each line, and how many cells a table row has."""
-    structural = [line for line in text.split("\n") if re.match(r"[|#-]|\*\*|\d+\.", line)]
+    """The shape of a document: what starts each line, and how many cells a table row has.
+
+    A number begins a list only where a blank follows its point: "0.0" does not.
+    """
+    structural = [line for line in text.split("\n") if re.match(r"[|#-]|\*\*|\d+[.)](?!\S)", line)]
     return [f"|{line.count('|')}" if line.startswith("|") else line[:2] for line in structural]
 
 

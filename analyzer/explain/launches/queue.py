@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
 
 import numpy as np
 
 from analyzer.arrays import distinct
-from analyzer.diagnosis import QueueTable
 from analyzer.explain.launches.submissions import Submissions
 from analyzer.model import IntArray
 from analyzer.reconstruct.rank import RankAccount
+from analyzer.tables import QueueTable
 
 BINS = 600
 """At most so many bins per rank: more than a figure has columns of pixels to tell apart."""
-_COLUMNS = ("rank", "start_ns", "end_ns", "depth_low", "depth_high", "launches", "latency_low_ns",
-            "latency_median_ns", "latency_high_ns")  # fmt: skip
+_COLUMNS = tuple(field.name for field in fields(QueueTable))
 
 
 def queue_table(account: RankAccount, rank: int) -> QueueTable:

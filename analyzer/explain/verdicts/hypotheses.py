@@ -9,7 +9,13 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
-from analyzer.diagnosis import NO_EVENT, Evidence, Hypothesis, Measured, Share, Verdict
+from analyzer.diagnosis import (
+    Evidence,
+    Hypothesis,
+    Measured,
+    Share,
+    Verdict,
+)
 from analyzer.explain.segments import event_columns
 from analyzer.explain.verdicts.amounts import Paths, amounts, ceiling
 from analyzer.explain.verdicts.catalogue import MEASURABLE, UNMEASURED, Candidate, Entry, Open
@@ -19,6 +25,7 @@ from analyzer.model import IntArray
 from analyzer.reconstruct.clocks import DeviceClock
 from analyzer.reconstruct.critical_path import Path
 from analyzer.reconstruct.rank import RankAccount
+from analyzer.tables import NO_EVENT
 
 EVIDENCE_ROWS = 3
 ON_CPU = ("launch-bound", "host-bound", "synchronization", "output-path")

@@ -99,6 +99,7 @@ def read_device_rows(database: Database, strings: Strings, ledger: Ledger) -> De
     ]
     fields = _joined([part for part in parts if part is not None])
     rows = len(fields["start"])
+    dynamic = fields["dynamicSharedMemory"]
     table = DeviceTable(
         start_ns=fields["start"],
         end_ns=fields["end"],
@@ -111,8 +112,9 @@ def read_device_rows(database: Database, strings: Strings, ledger: Ledger) -> De
         grid=fields["grid"],
         block=fields["block"],
         registers=fields["registersPerThread"],
-        shared_static=fields["staticSharedMemory"],
-        shared_dynamic=fields["dynamicSharedMemory"],
+        # -1 there alone would read as Kineto's form, where shared_static holds the sum of both.
+        shared_static=np.where(dynamic < 0, -1, fields["staticSharedMemory"]),
+        shared_dynamic=dynamic,
         occupancy_pct=np.full(rows, -1, np.int32),
         bytes=fields["bytes"],
         copy_kind=fields["copyKind"],

@@ -18,7 +18,6 @@ from analyzer.report.figures.marks import (
     areas,
     as_float,
     index_ticks,
-    number,
     plain_ticks,
     scale_of,
     seams,
@@ -26,7 +25,7 @@ from analyzer.report.figures.marks import (
 from analyzer.report.figures.palette import PATH_FILLS, SMALLER, Fill
 from analyzer.report.figures.sheet import Entry, Sheet
 from analyzer.report.figures.text import boundary_text, shown
-from analyzer.report.numbers import count, ms
+from analyzer.report.numbers import count, ms, percent
 
 MOST_COLUMNS = 400
 SEPARATE_COLUMNS = 80
@@ -200,9 +199,9 @@ def _alt_text(panels: list[Panel]) -> str:
     for panel in panels:
         budget = panel.budget
         name, part = max(budget.path_ns_total.items(), key=lambda item: item[1])
-        share = number(round(100 * part / budget.step_ns_total, 1)) if budget.step_ns_total else "0"
         parts.append(
             f"phase {shown(budget.phase, 40)} on rank {budget.rank}: {count(budget.windows, 'step')}, mean"
-            f" {ms(budget.step_ns_total, max(budget.windows, 1))} ms, largest part {name} ({share} %)"
+            f" {ms(budget.step_ns_total, max(budget.windows, 1))} ms, largest part {name}"
+            f" ({percent(part, budget.step_ns_total)})"
         )
     return f"Stacked columns of path time per step; {'; '.join(parts)}."

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from analyzer.analysis import Analysis
-from analyzer.diagnosis import Detail, DetailTable, SegmentTable
+from analyzer.diagnosis import Detail
 from analyzer.model import IntArray
 from analyzer.report.figures.lanes import path_lanes
 from analyzer.report.figures.sheet import DPI
+from analyzer.tables import DetailTable, SegmentTable
 
 PLOT_IN = 8.2
 """Width of the drawn step; exact enough to say what lies under one pixel."""

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 
 from analyzer.analysis import Analysis
 from analyzer.categories import DEVICE_CATEGORIES
-from analyzer.diagnosis import Budget, Diagnosis, SegmentTable
+from analyzer.diagnosis import Budget, Diagnosis
 from analyzer.explain.focus import leading_budgets
 from analyzer.explain.windows import used_windows
 from analyzer.model import NO_NAME
@@ -19,6 +19,7 @@ from analyzer.report.figures.palette import FAMILY_COLOURS, SMALLER, Fill, famil
 from analyzer.report.figures.sheet import SMALL_POINTS, Entry, Sheet
 from analyzer.report.figures.text import boundary_text, fitted, middle_fitted, shown
 from analyzer.report.numbers import count, ms, percent
+from analyzer.tables import SegmentTable
 
 UNKNOWN = "other"
 TOP_KERNELS = 12

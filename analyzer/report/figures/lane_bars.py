@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.axes import Axes
 
-from analyzer.diagnosis import DetailKind, DetailTable
 from analyzer.model import IntArray
 from analyzer.report.figures.detail_step import Step
 from analyzer.report.figures.lanes import ROW, LaneRows, merged
@@ -13,6 +12,7 @@ from analyzer.report.figures.marks import areas, as_float, name_inside, seams
 from analyzer.report.figures.palette import FAMILY_COLOURS, GROUP_COLOURS, OTHER_KERNELS, Fill, family
 from analyzer.report.figures.sheet import DPI
 from analyzer.report.figures.text import shown
+from analyzer.tables import DetailKind, DetailTable
 
 MOST_LABELS = 250
 WIDE_PIXELS = 5

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analyzer.diagnosis import DetailKind, DetailTable, SegmentTable
 from analyzer.model import IntArray
+from analyzer.tables import DetailKind, DetailTable, SegmentTable
 
 MOST_THREADS = 4
 MOST_STREAMS = 8

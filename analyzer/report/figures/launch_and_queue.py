@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from analyzer.analysis import Analysis
-from analyzer.diagnosis import Diagnosis, QueueTable, Rank
+from analyzer.diagnosis import Diagnosis, Rank
 from analyzer.model import IntArray
 from analyzer.report.figures.marks import FloatArray, as_float, number, plain_ticks, scale_of
 from analyzer.report.figures.palette import GROUP_COLOURS, Fill
@@ -15,6 +15,7 @@ from analyzer.report.figures.sheet import Entry, Sheet
 from analyzer.report.figures.text import boundary_text
 from analyzer.report.numbers import count
 from analyzer.report.views import focus_rank
+from analyzer.tables import QueueTable
 
 DEPTH = Fill(GROUP_COLOURS["kernels"])
 BAND = Fill(GROUP_COLOURS["copies"])

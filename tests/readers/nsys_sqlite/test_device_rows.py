@@ -40,6 +40,11 @@ def test_absent_columns_are_not_recorded_and_not_zero(tmp_path: Path) -> None:
     ) * 4
 
 
+def test_without_the_dynamic_part_shared_memory_is_unknown(tmp_path: Path) -> None:
+    (trace,) = Export().kernel("k", 5, 9, staticSharedMemory=1024).read(tmp_path)
+    assert (trace.device.shared_static[0], trace.device.shared_dynamic[0]) == (-1, -1)
+
+
 def test_times_before_zero_and_beyond_32_bits(tmp_path: Path) -> None:
     (trace,) = Export().kernel("k", -1, 2**53 + 1).read(tmp_path)
     assert (trace.device.start_ns[0], trace.device.end_ns[0]) == (-1, 2**53 + 1)

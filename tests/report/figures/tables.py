@@ -13,16 +13,9 @@ from matplotlib.text import Text
 
 from analyzer.analysis import Analysis
 from analyzer.categories import Binding, Category
-from analyzer.diagnosis import (
-    NO_EVENT,
-    Detail,
-    DetailKind,
-    DetailTable,
-    Diagnosis,
-    QueueTable,
-    SegmentTable,
-)
+from analyzer.diagnosis import Detail, Diagnosis
 from analyzer.report.figures.sheet import Sheet
+from analyzer.tables import NO_EVENT, DetailKind, DetailTable, QueueTable, SegmentTable
 from tests.report import builder
 from tests.report.builder import MS
 

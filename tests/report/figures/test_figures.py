@@ -23,7 +23,7 @@ from PIL import Image
 from analyzer import example, pipeline
 from analyzer.analysis import Analysis
 from analyzer.categories import CATEGORY_NAMES
-from analyzer.diagnosis import Budget, QueueTable
+from analyzer.diagnosis import Budget
 from analyzer.report.figures import (
     NAMES,
     Drawn,
@@ -39,6 +39,7 @@ from analyzer.report.figures import (
 from analyzer.report.figures.palette import PATH_FILLS
 from analyzer.report.figures.sheet import Sheet, drawing
 from analyzer.report.labels import DEVICE_PATH
+from analyzer.tables import QueueTable
 from tests.report import builder
 from tests.report.builder import MS
 from tests.report.figures import tables

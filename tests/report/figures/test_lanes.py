@@ -8,9 +8,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyzer.diagnosis import DetailKind
 from analyzer.report.figures.detail_step import Step
 from analyzer.report.figures.lanes import arrange, dominant, merged, path_lanes
+from analyzer.tables import DetailKind
 from tests.report.figures import tables
 from tests.report.figures.tables import COMM, COMPUTE, EVENTS, MAIN, OTHER, detail_table
 
