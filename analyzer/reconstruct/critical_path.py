@@ -7,6 +7,7 @@ hand-over or a join. See docs/algorithm.md.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -22,7 +23,7 @@ from analyzer.reconstruct.bindings import Bindings
 from analyzer.reconstruct.blocking import HeldCalls
 from analyzer.reconstruct.handovers import Transitions
 from analyzer.reconstruct.host_account import HostAccount
-from analyzer.reconstruct.work import Calls, Work
+from analyzer.reconstruct.work import NO_TIME, Calls, Work
 
 ON_DEVICE = 0
 ON_HOST = 1
@@ -52,6 +53,56 @@ class Path:
         gapless = np.array_equal(self.end_ns, edges[1:]) and edges[0] == start_ns
         if not gapless or np.any(self.end_ns <= self.start_ns):
             raise InvariantError(f"path does not partition [{start_ns}, {end_ns})")
+
+
+@dataclass(frozen=True)
+class Chain:
+    """A stretch of a path: from ``high_ns`` back to row ``reached`` (-1: to none) at ``at_ns``."""
+
+    path: Path
+    high_ns: int
+    reached: int
+    merged: int  # the earlier chain that goes on from there, -1 none
+    at_ns: int
+
+
+@dataclass(frozen=True)
+class _Left:
+    """Where a walk left off: at a row to stop at, where another chain goes on, or (neither) at its low."""
+
+    at_ns: int
+    row: int = -1
+    chain: int = -1
+
+
+@dataclass
+class Memory:
+    """Where earlier chains have been, so that no stretch is walked twice. Chains are numbered as they begin."""
+
+    stops: npt.NDArray[np.bool_]  # (n,) rows at which every chain leaves off
+    _chain: int = -1
+    _rows: dict[tuple[int, int], int] = field(default_factory=dict)
+    _threads: dict[int, tuple[list[int], list[int]]] = field(default_factory=dict)
+
+    def begin(self) -> None:
+        """Start the next chain."""
+        self._chain += 1
+
+    def at_row(self, row: int, instant: int) -> int:
+        """The earlier chain that came to this row at this instant, -1 none; it is remembered from now on."""
+        known = self._rows.setdefault((row, instant), self._chain)
+        return -1 if known == self._chain else known
+
+    def on_thread(self, thread: int, instant: int, since: int) -> tuple[int, int] | None:
+        """Chain and instant of the latest earlier visit to a thread after ``since`` and up to ``instant``."""
+        instants, chains = self._threads.setdefault(thread, ([], []))
+        at = bisect_right(instants, instant)
+        known = None
+        if at and instants[at - 1] > since and chains[at - 1] != self._chain:
+            known = chains[at - 1], instants[at - 1]
+        instants.insert(at, instant)
+        chains.insert(at, self._chain)
+        return known
 
 
 _DTYPES = {"category": np.int8, "binding": np.int8, "inferred": np.bool_, "side": np.int8}
@@ -127,25 +178,75 @@ class Walker:
     def walk(self, low: int, high: int, *, row: int | None = None, thread: int = -1) -> Path:
         """Path of the window ``[low, high)`` that ends on device row ``row``, or on host ``thread``."""
         draft = _Draft(low)
-        seen: set[int] = set()
-        visited: set[tuple[int, int]] = set()
-        instant = high
-        while instant > low:
-            if row is not None:
-                if row in seen:
-                    self.loops_cut += 1
-                    draft.add(low, instant, Category.UNATTRIBUTED, Binding.MISSING)
-                    break
-                seen.add(row)
-                row, thread, instant = self._device(draft, row, instant)
-                if row is None and thread < 0:
-                    draft.add(low, instant, Category.UNATTRIBUTED, Binding.MISSING)
-                    break
-            else:
-                row, thread, instant = self._host(draft, thread, instant, visited)
+        self._descend(draft, row, thread, high)
         path = self._finish(draft)
         path.check(low, high)
         return path
+
+    def chain(self, low: int, high: int, row: int, memory: Memory) -> Chain:
+        """Path that ends with device row ``row`` at ``high``, as far back as no earlier chain has been.
+
+        It leaves off at a row of ``memory.stops``, where an earlier chain went the same way, or at ``low``. Of
+        a row of ``stops`` itself, what led to it: its own body, from ``high_ns`` on, is left out.
+        """
+        draft = _Draft(low)
+        memory.begin()
+        if not memory.stops[row]:
+            left = self._descend(draft, row, -1, high, memory)
+        else:
+            before, thread, instant = self._device(draft, row, high)
+            if draft.rows and draft.rows[0][3] == Binding.WORK and draft.rows[0][6] == row:
+                high = draft.rows.pop(0)[0]
+            left = self._descend(draft, before, thread, instant, memory)
+        at = min(left.at_ns, high)
+        path = self._finish(draft)
+        path.check(at, high)
+        return Chain(path, high, left.row, left.chain, at)
+
+    def _descend(
+        self, draft: _Draft, row: int | None, thread: int, instant: int, memory: Memory | None = None
+    ) -> _Left:
+        """Walk down to the draft's low, or to where ``memory`` says that an earlier walk knows the rest."""
+        seen: set[int] = set()
+        visited: set[tuple[int, int]] = set()
+        while instant > draft.low:
+            if row is None and thread < 0:  # nothing tells what came before
+                draft.add(draft.low, instant, Category.UNATTRIBUTED, Binding.MISSING)
+                break
+            if row is None:
+                if memory is not None:
+                    since = max(self._decided(thread, instant, visited), draft.low)
+                    known = memory.on_thread(thread, instant, since)
+                    if known is not None:
+                        chain, at = known
+                        draft.add(
+                            at, instant, Category.HOST_UNTRACED, Binding.HOST, side=ON_HOST, thread=thread
+                        )
+                        return _Left(at, chain=chain)
+                row, thread, instant = self._host(draft, thread, instant, visited)
+                continue
+            if memory is not None:
+                if memory.stops[row]:
+                    return _Left(instant, row=row)
+                chain_of_row = memory.at_row(row, instant)
+                if chain_of_row >= 0:
+                    return _Left(instant, chain=chain_of_row)
+            if row in seen:
+                self.loops_cut += 1
+                draft.add(draft.low, instant, Category.UNATTRIBUTED, Binding.MISSING)
+                break
+            seen.add(row)
+            row, thread, instant = self._device(draft, row, instant)
+        return _Left(draft.low)
+
+    def _decided(self, thread: int, instant: int, visited: set[tuple[int, int]]) -> int:
+        """Down to where a stretch on the host reaches: what last decided that the thread could go on."""
+        held = self._last_held(thread, instant)
+        returned = int(self.held.end_ns[held]) if held >= 0 else NO_TIME
+        change = self.transitions.last(thread, instant)
+        if change is None or (change.from_ns >= instant and (change.other, instant) in visited):
+            return returned
+        return max(returned, change.at_ns)
 
     def _device(self, draft: _Draft, row: int, instant: int) -> tuple[int | None, int, int]:
         """Body of ``row`` and the gap before it; where the walk goes on."""

@@ -11,8 +11,10 @@ import numpy as np
 from analyzer.intervals import Intervals
 from analyzer.model import HostKind, ProcessTrace, Trace
 from analyzer.progress import NoProgress, Progress
+from analyzer.reconstruct.arrivals import ArrivalTable, find_arrivals
 from analyzer.reconstruct.bindings import Bindings, bind
 from analyzer.reconstruct.blocking import HeldCalls, find_held
+from analyzer.reconstruct.chains import Chains, find_chains
 from analyzer.reconstruct.clocks import DeviceClock, correct
 from analyzer.reconstruct.constants import Constants, learn
 from analyzer.reconstruct.critical_path import Path, Walker
@@ -53,6 +55,7 @@ class RankOptions:
     output_ranges: str | None = None
     boundary: str = DEVICE
     rules: Rules = field(default_factory=builtin_rules)
+    chains: bool = False  # whether other ranks will ask what led to each collective
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,8 @@ class RankAccount:
     exposure: ExposureLine | None
     loops_cut: int
     rules: Rules
+    arrivals: ArrivalTable
+    chains: Chains | None
 
 
 def reconstruct_rank(
@@ -111,10 +116,21 @@ def reconstruct_rank(
     if len(work) and windows:
         low, high = windows[0].start_ns, max(window.end_ns for window in windows)
         exposure = expose(work, profiler, min(low, *(w.start_ns for w in windows)), high)
+    arrivals = find_arrivals(trace, work, calls, assignment, options.rules)
+    chains = None
+    if options.chains and len(arrivals):
+        chains = find_chains(walker, tuple(windows), arrivals.arrivals.row, _first_instant(work, process))
     return RankAccount(
         trace, options.boundary, calls, work, clock, constants, replays, held, bindings, transitions, account,
         profiler, steps, assignment, tuple(windows), tuple(paths), exposure, walker.loops_cut, options.rules,
+        arrivals, chains,
     )  # fmt: skip
+
+
+def _first_instant(work: Work, process: ProcessTrace) -> int:
+    """When the rank's first record begins."""
+    known = [int(times.min()) for times in (work.start_ns, process.host.start_ns) if len(times)]
+    return min(known, default=0)
 
 
 def _windows(

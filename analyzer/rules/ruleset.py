@@ -104,7 +104,11 @@ class Rules:
 
     def metadata_operation(self, recorded: str) -> str:
         """A recorded collective name (``_allgather_base``, ``allreduce_coalesced``, ...) in one spelling."""
-        return self._operation(recorded, recorded) or recorded
+        return self.known_operation(recorded) or recorded
+
+    def known_operation(self, text: str) -> str | None:
+        """The operation that a text spells (``ncclAllReduce``, ``all_to_all``), None where it spells none."""
+        return self._operation(text, text)
 
     def _operation(self, base: str, full: str) -> str | None:
         return next((rule.operation for rule in self.operations if rule.match(base, full)), None)

@@ -17,13 +17,14 @@ from analyzer.diagnosis import (
     Verdict,
 )
 from analyzer.explain.segments import event_columns
-from analyzer.explain.verdicts.amounts import Paths, amounts, ceiling
+from analyzer.explain.verdicts.amounts import amounts, ceiling
 from analyzer.explain.verdicts.catalogue import MEASURABLE, UNMEASURED, Candidate, Entry, Open
 from analyzer.explain.verdicts.facts import HOW_TO_RECORD, recorded
+from analyzer.explain.verdicts.path_facts import path_facts
 from analyzer.explain.verdicts.shares import WindowShares, share_of
 from analyzer.model import IntArray
 from analyzer.reconstruct.clocks import DeviceClock
-from analyzer.reconstruct.critical_path import Path
+from analyzer.reconstruct.critical_path import Path, join_paths
 from analyzer.reconstruct.rank import RankAccount
 from analyzer.tables import NO_EVENT
 
@@ -53,17 +54,23 @@ def gather(
     account: RankAccount, rank: int, indices: Sequence[int], thresholds: Mapping[str, float]
 ) -> RankEvidence:
     """Measure one rank's windows (positions in ``account.windows``) for every hypothesis."""
-    paths = Paths(account, indices, thresholds["small_grid_coverage"])
-    owner = np.repeat(np.asarray(indices, np.int64), [len(path) for path in paths.each])
+    each = [account.paths[index] for index in indices]
+    whole, facts = join_paths(each), path_facts(account, each, thresholds["small_grid_coverage"])
+    edges: IntArray = np.cumsum([0, *map(len, each)])
+    owner = np.repeat(np.asarray(indices, np.int64), np.diff(edges))
     first = np.cumsum([0, *(len(path) for path in account.paths)])
     line = np.concatenate([np.empty(0, np.int64), *(np.arange(first[at], first[at + 1]) for at in indices)])
     shares: dict[str, WindowShares] = {}
     evidence: dict[str, list[Evidence]] = {}
     for entry in MEASURABLE:
-        measured = amounts(entry, paths)
-        shares[entry.id] = measured.per_window(paths)
-        evidence[entry.id] = _evidence(account, rank, paths.whole, owner, line, measured.mine)
-    ceilings = {entry.id: ceiling(entry.ceiling, paths) for entry in UNMEASURED if entry.ceiling}
+        measured = amounts(entry, facts)
+        shares[entry.id] = measured.per_window(facts.length, edges)
+        evidence[entry.id] = _evidence(account, rank, whole, owner, line, measured.mine)
+    ceilings = {
+        entry.id: ceiling(entry.ceiling, facts).per_window(facts.length, edges)
+        for entry in UNMEASURED
+        if entry.ceiling
+    }
     return RankEvidence(
         rank=rank,
         device_events=len(account.work),

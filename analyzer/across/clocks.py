@@ -1,0 +1,286 @@
+"""One clock for all ranks: what must be added to each rank's times, and how sure that is.
+
+No rank leaves a synchronizing collective before the last one has come: each call bounds the offset between
+two clocks from both sides. The ends, which lie close together, give the estimate inside those bounds
+(attribution contract, section 4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import linprog
+from scipy.stats import theilslopes
+
+from analyzer.across.groups import SYNCHRONIZING, Group, RankPart
+from analyzer.model import IntArray
+
+MOST_DRIFT_PPB = 100_000
+"""Two clocks of real machines drift apart by less than 100 ppm (crystals: 50 ppm each). Assumed, not measured."""
+FEW = 3
+"""Fewer common collectives than this tell nothing about how well their ends agree ..."""
+ASSUMED_NS = 50_000
+"""... and this is assumed instead: ends of one collective lie within tens of microseconds on one node."""
+ENOUGH_FOR_DRIFT = 8
+SLOPES = 300
+"""The drift is fitted to at most so many points, evenly taken (Theil and Sen: the median of all slopes)."""
+SURE = 0.99
+"""Confidence with which a drift must differ from none."""
+WITHIN = 0.95
+PPB = 1_000_000_000
+CONTRADICTED = 0.05
+"""Share of calls that someone leaves before all have come, from which on an operation does not synchronize here."""
+
+
+@dataclass(frozen=True)
+class ClockMap:
+    """From one rank's clock to the reference rank's: ``t + offset_ns + drift_ppb * (t - epoch_ns) / 1e9``.
+
+    ``interval_ns`` holds the true offset at the epoch for certain, unless the clocks drift by more than
+    MOST_DRIFT_PPB; None for the reference itself. ``uncertainty_ns``: how far the ends of the collectives
+    stray from the map. ``parent``: the rank that this one was compared with.
+    """
+
+    rank: int
+    offset_ns: int
+    drift_ppb: int
+    epoch_ns: int
+    interval_ns: tuple[int, int] | None
+    uncertainty_ns: int
+    parent: int | None
+    shared_calls: int
+    contradictions: int = 0
+
+    def to_reference(self, times: IntArray) -> IntArray:
+        """(n,) instants of this rank on the reference clock."""
+        moved = times + self.offset_ns
+        if self.drift_ppb:
+            moved = moved + np.rint((times - self.epoch_ns) * (self.drift_ppb / PPB)).astype(np.int64)
+        return moved
+
+    def from_reference(self, times: IntArray) -> IntArray:
+        """(n,) instants of the reference clock on this rank's, to within 1 ns of the inverse."""
+        raw = times - self.offset_ns
+        if self.drift_ppb:
+            raw = raw - np.rint((raw - self.epoch_ns) * (self.drift_ppb / (PPB + self.drift_ppb))).astype(
+                np.int64
+            )
+        return raw
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """The clock maps of all ranks that could be compared, by rank; ``alone``: those that could not."""
+
+    reference: int | None
+    maps: dict[int, ClockMap]
+    alone: tuple[int, ...]
+    unsynchronized: frozenset[tuple[str, str]]  # (group label, operation) that someone left early
+
+    def uncertainty_ns(self, ranks: Sequence[int]) -> int:
+        """How far the clocks of these ranks may stray from one another."""
+        return max((self.maps[rank].uncertainty_ns for rank in ranks), default=0)
+
+
+@dataclass(frozen=True)
+class _Edge:
+    """Common calls of two ranks in time order; (k,) columns, ``q`` the rank to be mapped onto ``p``'s clock."""
+
+    p_start: IntArray
+    p_end: IntArray
+    q_start: IntArray
+    q_end: IntArray
+    q_waits: npt.NDArray[np.bool_]  # q cannot leave before p has come
+    p_waits: npt.NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.p_start)
+
+    def take(self, rows: npt.NDArray[np.generic]) -> _Edge:
+        return _Edge(*(column[rows] for column in vars(self).values()))
+
+
+def align(parts: Sequence[RankPart], groups: Sequence[Group]) -> Alignment:
+    """Map every rank onto the clock of the lowest one that shares collectives with others."""
+    calls = [_Calls(group, parts) for group in groups if len(group.members) > 1 and len(group.calls)]
+    ranks = sorted({part.rank for part in parts})
+    shared = {rank: sum(rank in c.group.members for c in calls) for rank in ranks}
+    reference = next((rank for rank in ranks if shared[rank]), None)
+    if reference is None:
+        return Alignment(None, {}, tuple(ranks), frozenset())
+    maps = {reference: ClockMap(reference, 0, 0, 0, None, 0, None, 0)}
+    frontier = [reference]
+    while frontier:
+        found: dict[int, tuple[int, int]] = {}
+        for parent in frontier:
+            for rank in ranks:
+                if rank not in maps:
+                    count = sum(c.common(parent, rank) for c in calls)
+                    if count and (rank not in found or count > found[rank][0]):
+                        found[rank] = (count, parent)
+        for rank in sorted(found):
+            _, parent = found[rank]
+            maps[rank] = _mapped(rank, maps[parent], _edge(calls, parent, rank))
+        frontier = sorted(found)
+    unsynchronized = frozenset(key for c in calls for key in c.left_early(maps))
+    return Alignment(reference, maps, tuple(rank for rank in ranks if rank not in maps), unsynchronized)
+
+
+class _Calls:
+    """The calls of one group as columns by member."""
+
+    def __init__(self, group: Group, parts: Sequence[RankPart]) -> None:
+        self.group = group
+        of = {part.rank: part for part in parts}
+        self.start = np.zeros(group.calls.shape, np.int64)
+        self.end = np.zeros(group.calls.shape, np.int64)
+        self.has = group.calls >= 0
+        self.operation = np.full(group.calls.shape, "", object)
+        for column, rank in enumerate(group.members):
+            rows, has = group.calls[:, column], self.has[:, column]
+            arrivals = of[rank].arrivals
+            self.start[has, column] = arrivals.start_ns[rows[has]]
+            self.end[has, column] = arrivals.end_ns[rows[has]]
+            texts = np.array([*of[rank].table.texts, "?"], object)
+            self.operation[has, column] = texts[arrivals.operation[rows[has]]]
+
+    def common(self, p: int, q: int) -> int:
+        """How many calls both ranks have that tell something about their clocks."""
+        if p not in self.group.members or q not in self.group.members:
+            return 0
+        return int(
+            (self.waits(p) & self.has[:, self._at(q)] | self.waits(q) & self.has[:, self._at(p)]).sum()
+        )
+
+    def _at(self, rank: int) -> int:
+        return self.group.members.index(rank)
+
+    def waits(self, rank: int) -> npt.NDArray[np.bool_]:
+        """(k,) calls that the rank cannot leave before the others have come."""
+        operation = self.operation[:, self._at(rank)]
+        held = np.isin(operation.astype(str), [*SYNCHRONIZING, "recv"])
+        return held & self.has[:, self._at(rank)]
+
+    def edge(self, p: int, q: int) -> _Edge:
+        """The calls that tell something about the clocks of both."""
+        i, j = self._at(p), self._at(q)
+        both = self.has[:, i] & self.has[:, j]
+        rows = np.flatnonzero(both & (self.waits(p) | self.waits(q)))
+        return _Edge(
+            self.start[rows, i], self.end[rows, i], self.start[rows, j], self.end[rows, j],
+            self.waits(q)[rows], self.waits(p)[rows],
+        )  # fmt: skip
+
+    def left_early(self, maps: dict[int, ClockMap]) -> set[tuple[str, str]]:
+        """Operations of this group that ranks leave before all have come, beyond what the clocks explain."""
+        members = [column for column, rank in enumerate(self.group.members) if rank in maps]
+        if len(members) < 2:
+            return set()
+        start, end, slack = [], [], 0
+        for column in members:
+            clock = maps[self.group.members[column]]
+            has = self.has[:, column]
+            start.append(np.where(has, clock.to_reference(self.start[:, column]), np.iinfo(np.int64).min))
+            end.append(np.where(has, clock.to_reference(self.end[:, column]), np.iinfo(np.int64).max))
+            slack = max(slack, clock.uncertainty_ns)
+        early = np.min(end, axis=0) + slack < np.max(start, axis=0)
+        names = self.operation.max(axis=1).astype(str)
+        return {
+            (self.group.label, name)
+            for name in np.unique(names).tolist()
+            if early[names == name].mean() > CONTRADICTED
+        }
+
+
+def _edge(calls: Sequence[_Calls], p: int, q: int) -> _Edge:
+    edges = [c.edge(p, q) for c in calls if p in c.group.members and q in c.group.members]
+    columns = zip(*(vars(edge).values() for edge in edges), strict=True)
+    joined = _Edge(*(np.concatenate(column) for column in columns))
+    return joined.take(np.argsort(joined.q_end, kind="stable"))
+
+
+def _mapped(rank: int, parent: ClockMap, edge: _Edge) -> ClockMap:
+    """The map of one rank from what it shares with a mapped one."""
+    p_start, p_end = parent.to_reference(edge.p_start), parent.to_reference(edge.p_end)
+    low = np.where(edge.q_waits, p_start - edge.q_end, np.iinfo(np.int64).min // 4)
+    high = np.where(edge.p_waits, p_end - edge.q_start, np.iinfo(np.int64).max // 4)
+    tightest = int(np.argmin(high - low))
+    epoch = int(edge.q_start[tightest] + (edge.q_end[tightest] - edge.q_start[tightest]) // 2)
+    ends = edge.q_waits & edge.p_waits
+    if not ends.any():
+        ends = np.ones(len(edge), bool)
+    times, difference = edge.q_end[ends], (p_end - edge.q_end)[ends]
+    drift = _drift(times - epoch, difference)
+    line = np.rint((times - epoch) * (drift / PPB)).astype(np.int64)
+    ordered = np.sort(difference - line)
+    offset = int(ordered[(len(ordered) - 1) // 2])
+    stray = np.sort(np.abs(difference - line - offset))
+    bounds = _bounds(edge, low, high, epoch, offset)
+    spread = int(stray[min(int(np.ceil(WITHIN * len(stray))), len(stray) - 1)])
+    if len(stray) < FEW:
+        spread = max(spread, ASSUMED_NS)
+    contradictions = 0
+    interval = None
+    if bounds is None:
+        contradictions = int(((low > offset + line.min(initial=0) + spread) | (high < offset - spread)).sum())
+    else:
+        clipped = min(max(offset, bounds[0]), bounds[1])
+        spread = min(max(spread, abs(clipped - offset)), max(bounds[1] - clipped, clipped - bounds[0]))
+        offset = clipped
+        widen = 0 if parent.interval_ns is None else 1
+        above, below = (
+            (parent.offset_ns - parent.interval_ns[0], parent.interval_ns[1] - parent.offset_ns)
+            if widen and parent.interval_ns
+            else (0, 0)
+        )
+        interval = (bounds[0] - above, bounds[1] + below)
+    return ClockMap(
+        rank, offset, drift, epoch, interval, spread + parent.uncertainty_ns, parent.rank, len(edge), contradictions
+    )  # fmt: skip
+
+
+def _drift(times: IntArray, difference: IntArray) -> int:
+    """Drift in ppb where it surely differs from none, else 0."""
+    if len(times) < ENOUGH_FOR_DRIFT or times[-1] == times[0]:
+        return 0
+    rows = np.arange(len(times))
+    if len(rows) > SLOPES:
+        rows = np.linspace(0, len(rows) - 1, SLOPES).astype(np.int64)
+    middle = difference[len(difference) // 2]
+    slope, _, low, high = theilslopes(
+        (difference[rows] - middle).astype(np.float64), times[rows].astype(np.float64), alpha=SURE
+    )
+    if low <= 0 <= high or abs(slope) * PPB > MOST_DRIFT_PPB:
+        return 0
+    return round(float(slope) * PPB)
+
+
+def _bounds(edge: _Edge, low: IntArray, high: IntArray, epoch: int, near: int) -> tuple[int, int] | None:
+    """Least and largest offset at the epoch that no call contradicts; None where there is none.
+
+    A linear program in offset and drift, in us and ppm so that both are of order one.
+    """
+    lower, upper = edge.q_waits, edge.p_waits
+    matrix = np.concatenate(
+        (
+            np.stack((-np.ones(lower.sum()), -(edge.q_end[lower] - epoch) / 1e9), axis=1),
+            np.stack((np.ones(upper.sum()), (edge.q_start[upper] - epoch) / 1e9), axis=1),
+        )
+    )
+    limit = np.concatenate(((near - low[lower]) / 1e3, (high[upper] - near) / 1e3))
+    most = MOST_DRIFT_PPB / 1e3
+    answers = []
+    for sign in (1.0, -1.0):
+        solved = linprog([sign, 0.0], A_ub=matrix, b_ub=limit, bounds=[(None, None), (-most, most)])
+        if solved.status == 2:
+            return None
+        answers.append(float(solved.x[0]) if solved.status == 0 else None)
+    least, largest = answers
+    unbounded = np.iinfo(np.int64).max // 8
+    return (
+        -unbounded if least is None else near + int(np.floor(least * 1e3)) - 1,
+        unbounded if largest is None else near + int(np.ceil(largest * 1e3)) + 1,
+    )

@@ -1,0 +1,299 @@
+"""Process groups over all ranks, and the calls that each of them made together.
+
+A *call* is one collective of one group: a row of arrivals, one per member. What has no partner on a member
+keeps its row with -1 there; nothing after it shifts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from analyzer.across.sequences import NEAR_NS, Ends, pair_up
+from analyzer.model import IntArray
+from analyzer.reconstruct.arrivals import Arrivals, ArrivalTable, GroupName
+
+SYNCHRONIZING = frozenset(
+    {"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "exchange", "barrier", "dispatch", "combine"}
+)
+"""Operations that no rank can leave before the last one has come."""
+ONE_WAY = frozenset({"send", "recv"})
+ENDS_APART = frozenset({"broadcast", "reduce", "send"})
+"""Operations whose ends need not lie together: some ranks may leave early."""
+_KIND_OF = {
+    "send": "one-way", "recv": "one-way",
+    "exchange": "send_recv", "all_to_all": "send_recv",
+}  # fmt: skip
+"""Spellings of what is one kernel (NCCL makes an all-to-all of sends and receives): not every rank tells which."""
+SAME_SIZE = frozenset({"all_reduce", "all_gather", "reduce_scatter", "broadcast"})
+"""Operations that move the same number of bytes on every rank."""
+
+
+@dataclass(frozen=True)
+class RankPart:
+    """What the matching needs of one rank; times on its own corrected clock, relative to the common zero."""
+
+    rank: int
+    table: ArrivalTable
+    anchored: bool  # its clock is a wall clock: the file knows the epoch
+
+    @property
+    def arrivals(self) -> Arrivals:
+        """The rank's collectives."""
+        return self.table.arrivals
+
+
+@dataclass(frozen=True)
+class Group:
+    """One process group with its calls.
+
+    ``expected``: its ranks as the capture says them, None where nothing does. ``calls``: (k, m) positions
+    in each member's arrivals, -1 where a member has none.
+    """
+
+    label: str
+    description: str | None
+    expected: tuple[int, ...] | None
+    size: int | None
+    members: tuple[int, ...]
+    calls: IntArray
+    numbered: bool  # matched by recorded sequence numbers
+    problem: str = ""
+
+    @property
+    def missing(self) -> tuple[int, ...]:
+        """Ranks of the group of which nothing was captured."""
+        return tuple(sorted(set(self.expected or ()) - set(self.members)))
+
+    @property
+    def whole(self) -> bool:
+        """Whether all ranks of the group are here, as far as the capture can tell."""
+        return not self.missing and (self.size is None or self.size == len(self.members))
+
+
+@dataclass
+class _Draft:
+    """One group while its members are collected: rank -> positions in its arrivals."""
+
+    label: str
+    description: str | None
+    expected: tuple[int, ...] | None
+    size: int | None
+    rows: dict[int, IntArray] = field(default_factory=dict)
+
+
+class _Keys:
+    """Codes for contents, the same on all ranks."""
+
+    def __init__(self) -> None:
+        self._codes: dict[tuple[object, ...], int] = {}
+
+    def of(self, part: RankPart, rows: IntArray, *, sized: bool) -> IntArray:
+        """(n,) content of each arrival: operation, place in its replay, size where all ranks must agree."""
+        arrivals = part.arrivals.take(rows)
+        codes = []
+        for at in range(len(rows)):
+            operation = part.table.text(int(arrivals.operation[at])) or "?"
+            size = int(arrivals.bytes[at]) if sized and operation in SAME_SIZE else -1
+            kind = _KIND_OF.get(operation, operation)
+            content = (kind, int(arrivals.in_replay[at]), size)
+            codes.append(self._codes.setdefault(content, len(self._codes)))
+        return np.array(codes, np.int64)
+
+
+def find_groups(parts: Sequence[RankPart]) -> list[Group]:
+    """All groups with their calls, those that the capture names first, then by label."""
+    by_rank = {part.rank: part for part in parts}
+    groups = [_matched(draft, by_rank) for draft in _named(parts)]
+    for drafts in _unnamed(parts).values():
+        groups += _split_by_coherence(drafts, by_rank)
+    return groups
+
+
+def _named(parts: Sequence[RankPart]) -> list[_Draft]:
+    """Groups that metadata names: by their ranks where those are recorded, else by name and size."""
+    drafts: dict[tuple[object, ...], _Draft] = {}
+    for part in parts:
+        seen: dict[tuple[object, ...], int] = {}
+        for code, name in enumerate(part.table.groups):
+            if name.unnamed:
+                continue
+            rows = np.flatnonzero(part.arrivals.group == code)
+            for key, label, mine in _keys_of(part, name, rows, seen):
+                draft = drafts.setdefault(key, _Draft(label, name.description, name.ranks, name.size))
+                held = draft.rows.get(part.rank)
+                draft.rows[part.rank] = mine if held is None else np.sort(np.concatenate((held, mine)))
+    return [drafts[key] for key in sorted(drafts, key=str)]
+
+
+def _keys_of(
+    part: RankPart, name: GroupName, rows: IntArray, seen: dict[tuple[object, ...], int]
+) -> Iterable[tuple[tuple[object, ...], str, IntArray]]:
+    """Key, label and rows of the groups that one name stands for.
+
+    Names are counters of each process, so ranks decide where they are recorded; of several groups over the
+    same ranks the order of first use tells them apart. Sends and receives meet in pairs.
+    """
+    arrivals = part.arrivals.take(rows)
+    one_way = (arrivals.source >= 0) & (arrivals.target >= 0)
+    label = name.name or name.description or "?"
+    for source, target in sorted(
+        set(zip(arrivals.source[one_way].tolist(), arrivals.target[one_way].tolist(), strict=True))
+    ):
+        mine = rows[one_way & (arrivals.source == source) & (arrivals.target == target)]
+        yield ("pair", label, source, target), f"{label}: {source} to {target}", mine
+    rest = rows[~one_way]
+    if not len(rest):
+        return
+    if name.ranks is not None:
+        ordinal = seen.setdefault((name.ranks, name.name), sum(key[0] == name.ranks for key in seen))
+        yield ("ranks", name.ranks, ordinal), label, rest
+    else:
+        yield ("name", label, name.size), label, rest
+
+
+def _unnamed(parts: Sequence[RankPart]) -> dict[str, _Draft]:
+    drafts: dict[str, _Draft] = {}
+    for part in parts:
+        for code, name in enumerate(part.table.groups):
+            if name.unnamed:
+                draft = drafts.setdefault(name.unnamed, _Draft(name.unnamed, None, None, None))
+                draft.rows[part.rank] = np.flatnonzero(part.arrivals.group == code)
+    return drafts
+
+
+def _ends(part: RankPart, rows: IntArray, keys: _Keys, *, sized: bool) -> Ends:
+    arrivals = part.arrivals
+    operations = [part.table.text(int(code)) or "?" for code in arrivals.operation[rows]]
+    together = np.array([operation not in ENDS_APART for operation in operations], bool)
+    return Ends(keys.of(part, rows, sized=sized), arrivals.end_ns[rows], together)
+
+
+def _ordered(part: RankPart, rows: IntArray) -> IntArray:
+    """Rows in the order of their ends."""
+    return rows[np.argsort(part.arrivals.end_ns[rows], kind="stable")]
+
+
+def _sized(draft: _Draft, by_rank: dict[int, RankPart]) -> bool:
+    """Whether sizes are recorded for every call on every rank."""
+    return all(bool((by_rank[rank].arrivals.bytes[rows] >= 0).all()) for rank, rows in draft.rows.items())
+
+
+def _matched(draft: _Draft, by_rank: dict[int, RankPart]) -> Group:
+    """The calls of a group whose members the capture names."""
+    members = tuple(sorted(draft.rows))
+    numbers = {rank: by_rank[rank].arrivals.sequence[rows] for rank, rows in draft.rows.items()}
+    if all(bool((sequence >= 0).all()) for sequence in numbers.values()):
+        calls, problem = _by_number(draft, members, by_rank, numbers)
+        numbered = True
+    else:
+        calls, problem, strangers = _by_ends(draft, members, by_rank)
+        if strangers and not problem:
+            who = ", ".join(str(rank) for rank in strangers)
+            problem = (
+                f"the collectives of rank {who} and of rank {members[0]} do not end together at any offset "
+                "between their clocks"
+            )
+        numbered = False
+    return Group(
+        draft.label, draft.description, draft.expected, draft.size, members, calls, numbered, problem
+    )
+
+
+def _by_number(
+    draft: _Draft, members: tuple[int, ...], by_rank: dict[int, RankPart], numbers: dict[int, IntArray]
+) -> tuple[IntArray, str]:
+    """Calls by recorded sequence number; equal numbers of one rank by their order."""
+    table: dict[tuple[int, int], list[int]] = {}
+    for column, rank in enumerate(members):
+        count: dict[int, int] = {}
+        for row, number in zip(draft.rows[rank].tolist(), numbers[rank].tolist(), strict=True):
+            nth = count.get(number, 0)
+            count[number] = nth + 1
+            table.setdefault((number, nth), [-1] * len(members))[column] = row
+    keys = sorted(table)
+    calls = np.array([table[key] for key in keys], np.int64).reshape(-1, len(members))
+    for key, call in zip(keys, calls.tolist(), strict=True):
+        found = {
+            rank: by_rank[rank].table.text(int(by_rank[rank].arrivals.operation[row]))
+            for rank, row in zip(members, call, strict=True)
+            if row >= 0
+        }
+        kinds = {("one-way" if kind in ONE_WAY else kind) for kind in found.values()}
+        if len(kinds) > 1:
+            who = ", ".join(f"rank {rank} has {kind}" for rank, kind in sorted(found.items()))
+            return calls[:0], f"at sequence number {key[0]} {who}"
+    return calls, ""
+
+
+def _by_ends(
+    draft: _Draft, members: tuple[int, ...], by_rank: dict[int, RankPart]
+) -> tuple[IntArray, str, tuple[int, ...]]:
+    """Calls by the alignment of sequences; the ranks that fit to none are named."""
+    keys, sized = _Keys(), _sized(draft, by_rank)
+    rows = {rank: _ordered(by_rank[rank], draft.rows[rank]) for rank in members}
+    ends = {rank: _ends(by_rank[rank], rows[rank], keys, sized=sized) for rank in members}
+    call_of = {rank: np.full(len(rows[rank]), -1, np.int64) for rank in members}
+    offsets: dict[int, int] = {members[0]: 0}
+    call_of[members[0]][:] = np.arange(len(rows[members[0]]))
+    count = len(rows[members[0]])
+    strangers = []
+    for rank in members[1:]:
+        anchored = by_rank[rank].anchored and by_rank[members[0]].anchored
+        pairing = pair_up(ends[members[0]], ends[rank], anchored=anchored)
+        if pairing is None:
+            strangers.append(rank)
+            continue
+        call_of[rank][pairing.b] = pairing.a
+        offsets[rank] = pairing.offset_ns
+        count = _add_orphans(rank, members, ends, call_of, offsets, count)
+    calls = np.full((count, len(members)), -1, np.int64)
+    for column, rank in enumerate(members):
+        known = call_of[rank] >= 0
+        calls[call_of[rank][known], column] = rows[rank][known]
+    return calls[(calls >= 0).any(axis=1)], "", tuple(strangers)
+
+
+def _add_orphans(
+    rank: int,
+    members: tuple[int, ...],
+    ends: dict[int, Ends],
+    call_of: dict[int, IntArray],
+    offsets: dict[int, int],
+    count: int,
+) -> int:
+    """Give calls of their own to what the first member does not have, shared with earlier members."""
+    orphans = np.flatnonzero(call_of[rank] < 0)
+    for row in orphans.tolist():
+        instant, key = int(ends[rank].end_ns[row]) + offsets[rank], int(ends[rank].key[row])
+        for other in members[1:]:
+            if other == rank or other not in offsets:
+                continue
+            lonely = call_of[other] >= len(ends[members[0]])
+            near = np.abs(ends[other].end_ns + offsets[other] - instant) <= NEAR_NS
+            same = np.flatnonzero(lonely & near & (ends[other].key == key))
+            if len(same):
+                call_of[rank][row] = call_of[other][same[0]]
+                break
+        else:
+            call_of[rank][row] = count
+            count += 1
+    return count
+
+
+def _split_by_coherence(draft: _Draft, by_rank: dict[int, RankPart]) -> list[Group]:
+    """Without metadata: ranks whose collectives end together are one group, found one group after another."""
+    left = tuple(sorted(draft.rows))
+    groups: list[Group] = []
+    while left:
+        part = _Draft(draft.label, None, None, None, {rank: draft.rows[rank] for rank in left})
+        calls, _, strangers = _by_ends(part, left, by_rank)
+        members = tuple(rank for rank in left if rank not in strangers)
+        keep = [left.index(rank) for rank in members]
+        calls = calls[:, keep]
+        label = draft.label if not groups and not strangers else f"{draft.label} of rank {members[0]}"
+        groups.append(Group(label, None, None, None, members, calls[(calls >= 0).any(axis=1)], False))
+        left = strangers
+    return groups
