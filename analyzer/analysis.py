@@ -27,6 +27,8 @@ class Analysis:
     segment_table: SegmentTable | None
     queue: QueueTable | None = None
     detail: DetailTable | None = None
+    global_segments: SegmentTable | None = None
+    """The global paths of all steps: ``window`` is the global window, ``rank`` where the segment lies."""
 
     def windows(self) -> pd.DataFrame:
         """One row per step and rank, with a column per category and exposure label."""

@@ -65,9 +65,12 @@ class Clock(msgspec.Struct, frozen=True, kw_only=True):
 
     offset_ns: int | None
     drift_ppb: int | None
-    interval_ns: tuple[int, int] | None
-    uncertainty_ns: int | None
+    interval_ns: tuple[int, int] | None  # holds the true offset at the epoch for certain
+    uncertainty_ns: int | None  # how far the ends of common collectives stray from the estimate
     reference_rank: int
+    epoch_ns: int | None = None  # when the offset holds exactly; it drifts from there
+    compared_with: int | None = None  # rank whose collectives gave it
+    shared_calls: int | None = None  # how many
     device_shift_ns: int
     device_interval_ns: tuple[int | None, int | None]
     negative_latency_count: int
@@ -154,6 +157,38 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
     exposed_ns_total: dict[str, int] | None
     inferred_ns_total: int
     note: str
+
+
+class GlobalWindow(msgspec.Struct, frozen=True, kw_only=True):
+    """One step of all ranks, on the reference rank's clock. ``path_ns`` sums to ``end_ns - start_ns``.
+
+    The path leaves a rank where it waited in a collective and goes on where the late rank arrived.
+    """
+
+    index: int
+    step: str
+    phase: str
+    start_ns: int
+    end_ns: int
+    warmup: bool
+    warmup_reasons: list[str]
+    empty: bool
+    path_ns: dict[str, int]
+    inferred_ns: int
+    windows: dict[int, int]  # each rank's window of this step, by rank
+    last_rank: int  # completes last: the path ends there
+    ranks_visited: list[int]  # in order of time, neighbours differ
+    rank_ns: dict[int, int]  # path time on each rank
+    late_ranks: list[int]  # ranks that the path was handed to because another waited for them, in order
+    crossed_wait_ns: int  # union of the waits that the path crossed, from arrival to latest arrival
+    launch_stagger_ns: int | None  # first to last rank's first launch of the step; None: not recorded on all
+
+
+class GlobalAccount(msgspec.Struct, frozen=True, kw_only=True):
+    """The step as all ranks together spent it."""
+
+    reference_rank: int
+    windows: list[GlobalWindow]
 
 
 class Kernel(msgspec.Struct, frozen=True, kw_only=True):
@@ -443,7 +478,7 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     ranks: list[Rank]
     missing_ranks: list[int]
     rank_basis: str
-    global_: None = msgspec.field(name="global", default=None)  # until ranks are aligned
+    global_: GlobalAccount | None = msgspec.field(name="global", default=None)
     budget: list[Budget]
     collectives: list[None] = []  # likewise
     alpha_beta: list[None] = []

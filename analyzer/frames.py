@@ -135,6 +135,7 @@ SEGMENT_COLUMNS = (
     "place",
     "correlation",
     "event_start_ns",
+    "late_rank",
 )
 
 
@@ -336,6 +337,7 @@ def segments(table: SegmentTable) -> pd.DataFrame:
             "place": _coded(*_distinct(table.place, table.places)),
             "correlation": _known(table.correlation, table.correlation != 0),
             "event_start_ns": _known(table.event_start_ns, table.event_start_ns != NO_EVENT),
+            "late_rank": _known(table.late_rank.astype(np.int64), table.late_rank >= 0),
         },
         columns=list(SEGMENT_COLUMNS),
     )

@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from analyzer import __version__
+from analyzer.across.joint import join_ranks
 from analyzer.analysis import Analysis
 from analyzer.diagnosis import FORMAT, FORMAT_VERSION, Budget, Diagnosis, Hypothesis
 from analyzer.errors import TraceError, UsageError
@@ -20,6 +21,8 @@ from analyzer.explain.focus import focus_rank
 from analyzer.explain.host.look_first import look_first
 from analyzer.explain.launches.queue import join_queues
 from analyzer.explain.rank_report import RankReport, report_rank
+from analyzer.explain.ranks.global_account import global_paths
+from analyzer.explain.ranks.on_reference import on_reference
 from analyzer.explain.segments import join_tables
 from analyzer.explain.verdicts import thresholds
 from analyzer.explain.verdicts.hypotheses import verdicts
@@ -158,6 +161,9 @@ def analyze(
     limits = thresholds.resolve(options.thresholds, rules)
     capture, zero = on_one_zero(capture)
     reports = _report_ranks(capture, options, rules, limits, progress)
+    joint = join_ranks([report.part for report in reports], capture.missing_ranks)
+    paths, _ = global_paths(reports, joint)
+    reports = [on_reference(report, joint) for report in reports]
     ranks = [report.rank for report in reports]
     per_phase = budgets(ranks)
     detail = _focus(reports, per_phase).detail
@@ -174,6 +180,7 @@ def analyze(
         ranks=ranks,
         missing_ranks=list(capture.missing_ranks),
         rank_basis=capture.rank_basis,
+        global_=None if paths is None else paths.account,
         budget=per_phase,
         kernels=[kernel for report in reports for kernel in report.kernels],
         kernel_shapes=[shape for report in reports for shape in report.shapes],
@@ -199,6 +206,7 @@ def analyze(
         join_tables([report.segments for report in reports]),
         join_queues([report.queue for report in reports]),
         detail[1] if detail is not None else None,
+        None if paths is None else paths.segments,
     )
 
 
@@ -219,7 +227,12 @@ def _report_ranks(
     if not capture.traces:
         raise TraceError("capture", "", "holds no rank", "check the files and the rank selection")
     rank_options = RankOptions(
-        options.steps, options.dispatch, options.output_ranges, _boundary(capture, options), rules
+        options.steps,
+        options.dispatch,
+        options.output_ranges,
+        _boundary(capture, options),
+        rules,
+        chains=len(capture.traces) > 1,
     )
     devices_of = [sum(o.process is t.process for o in capture.traces) for t in capture.traces]
     shared = summary.shared_gpus(capture)

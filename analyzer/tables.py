@@ -30,6 +30,7 @@ class SegmentTable:
     place: npt.NDArray[np.int32]  # index into places (stream or thread), -1 none
     correlation: npt.NDArray[np.int64]  # of the event behind it, 0 none
     event_start_ns: npt.NDArray[np.int64]  # start of that event as its file has it, NO_EVENT none
+    late_rank: npt.NDArray[np.int32]  # of a wait in a collective: the rank waited for, -1 elsewhere
     names: tuple[str, ...]
     places: tuple[str, ...]
 

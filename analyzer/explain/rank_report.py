@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+import numpy as np
+
+from analyzer.across.groups import RankPart
+from analyzer.cuda_api import LAUNCHES
 from analyzer.diagnosis import (
     ClassTime,
     Clock,
@@ -36,12 +40,15 @@ from analyzer.explain.launches.queue import queue_table
 from analyzer.explain.launches.ranges import range_times
 from analyzer.explain.phase_windows import phase_windows
 from analyzer.explain.quality import rank_entries
+from analyzer.explain.ranks.links import Links, arrival_of_segment, find_links
 from analyzer.explain.segments import place_of_thread, segment_table
 from analyzer.explain.verdicts.hypotheses import RankEvidence, gather
 from analyzer.explain.windows import phases_of, used_windows, window_results
-from analyzer.model import QualityEntry, Trace
+from analyzer.model import IntArray, QualityEntry, Trace
 from analyzer.reconstruct.exposure import busy_time
 from analyzer.reconstruct.rank import RankAccount, RankOptions, reconstruct_rank
+from analyzer.reconstruct.windows import Window
+from analyzer.reconstruct.work import NO_TIME
 from analyzer.tables import DetailTable, QueueTable, SegmentTable
 
 
@@ -76,6 +83,11 @@ class RankReport:
     host_rollups: list[HostRollup]
     queue: QueueTable
     detail: tuple[Detail, DetailTable] | None
+    part: RankPart
+    steps_walked: tuple[Window, ...]
+    arrival: IntArray  # (s,) collective that runs in each segment, -1 none
+    links: Links | None
+    first_launch_ns: list[int]  # by window: its step's first launch call, NO_TIME without
 
 
 def report_rank(
@@ -93,6 +105,7 @@ def report_rank(
     windows = window_results(account)
     chosen = choose_windows(windows, step_index)
     result = _rank_result(account, rank, chosen, thresholds, shared_gpu_with)
+    every_window = account.windows
     account = _only(account, chosen, windows)
     evidence = {}
     for phase in phases_of([result]):
@@ -120,7 +133,23 @@ def report_rank(
         host_rollups=host_rollups(account, rank, phases),
         queue=queue_table(account, rank),
         detail=detail_step(account, result, classes, step_index),
+        part=RankPart(rank, account.arrivals, trace.epoch_zero_ns is not None),
+        steps_walked=every_window,
+        arrival=arrival_of_segment(account),
+        links=find_links(account, rank, thresholds),
+        first_launch_ns=_first_launches(account, len(every_window)),
     )
+
+
+def _first_launches(account: RankAccount, windows: int) -> list[int]:
+    """Start of the first launch call of each step, NO_TIME where none is known."""
+    first = np.full(windows, np.iinfo(np.int64).max, np.int64)
+    calls = account.calls
+    launches = np.flatnonzero(np.isin(calls.kind, list(LAUNCHES)))
+    owner = np.zeros(len(calls), np.int64) if account.assignment is None else account.assignment.of_call
+    mine = launches[(owner[launches] >= 0) & (owner[launches] < windows)]
+    np.minimum.at(first, owner[mine], calls.start_ns[mine])
+    return [int(at) for at in np.where(first == np.iinfo(np.int64).max, NO_TIME, first)]
 
 
 def choose_windows(windows: list[WindowResult], step_index: str | None) -> list[WindowResult]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from analyzer.arrays import unique_inverse
-from analyzer.model import IntArray, ProcessTrace
+from analyzer.model import CodeArray, IntArray, ProcessTrace
 from analyzer.reconstruct.critical_path import ON_DEVICE, Path, join_paths
 from analyzer.reconstruct.rank import RankAccount
 from analyzer.reconstruct.step_markers import clean_names
@@ -52,19 +52,20 @@ def merge_suffixes(process: ProcessTrace, codes: IntArray) -> IntArray:
 
 def segment_table(account: RankAccount, rank: int) -> SegmentTable:
     """All segments of all windows of one rank, in (window, start) order."""
+    windows = np.repeat(
+        np.array([window.index for window in account.windows], np.int32),
+        [len(path) for path in account.paths],
+    )
+    return as_table(account, rank, join_paths(account.paths), windows)
+
+
+def as_table(account: RankAccount, rank: int, whole: Path, windows: CodeArray) -> SegmentTable:
+    """Segments of one rank with their names and places; ``windows``: (s,) the window of each."""
     process, work = account.trace.process, account.work
     names, places = _Interner(), _Interner()
-    whole = join_paths(account.paths)
     name = _recode(_name_codes(account, whole), process.names, names)
     place = _places(process, work.lane, whole, places)
     correlation, event_start = event_columns(account, whole)
-    windows = np.concatenate(
-        [
-            np.full(len(path), window.index, np.int32)
-            for window, path in zip(account.windows, account.paths, strict=True)
-        ]
-        or [np.empty(0, np.int32)]
-    )
     return SegmentTable(
         rank=np.full(len(windows), rank, np.int32),
         window=windows,
@@ -77,6 +78,7 @@ def segment_table(account: RankAccount, rank: int) -> SegmentTable:
         place=place.astype(np.int32),
         correlation=correlation,
         event_start_ns=event_start,
+        late_rank=np.full(len(windows), -1, np.int32),
         names=tuple(names.texts),
         places=tuple(places.texts),
     )

@@ -76,9 +76,11 @@ def _segment_lines(table: SegmentTable) -> Iterator[str]:
         ]
         spans = zip(window_of.tolist(), table.start_ns[part].tolist(), table.end_ns[part].tolist(),
                     kind_of.tolist(), table.correlation[part].tolist(), table.event_start_ns[part].tolist(),
-                    strict=True)  # fmt: skip
-        for window, begin, end, kind, correlation, started in spans:
-            event = f"{correlation or ''},{started if started != NO_EVENT else ''}"
+                    table.late_rank[part].tolist(), strict=True)  # fmt: skip
+        for window, begin, end, kind, correlation, started, late in spans:
+            event = (
+                f"{correlation or ''},{started if started != NO_EVENT else ''},{late if late >= 0 else ''}"
+            )
             yield f"{heads[window]}{begin},{end}{tails[kind]}{event}\n"
 
 

@@ -340,6 +340,7 @@ def segments() -> SegmentTable:
         place=np.array([1, 0], np.int32),
         correlation=np.array([17, 0], np.int64),
         event_start_ns=np.array([NO_EVENT, 5], np.int64),
+        late_rank=np.array([-1, -1], np.int32),
         names=("gemm_kernel", "gemm_kernel"),
         places=("device 0 stream 7", "thread 4711"),
     )

@@ -6,6 +6,7 @@ among its siblings, and what only the device clock's uncertainty or another thre
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -64,7 +65,7 @@ def _doubt(entry: Entry, facts: PathFacts) -> IntArray:
     """(s,) ns that another reading of the same records would give to the hypothesis."""
     length = facts.length
     waiting = facts.inferred & facts.in_category(GAPS)
-    other_readings = {
+    other_readings: dict[str, Callable[[], IntArray]] = {
         "dependency-stalls": lambda: np.where(waiting, length, 0),
         # a longer wait is no turnaround, whatever it is
         "device-turnaround": lambda: np.where(waiting, np.minimum(length, LONGEST_TURNAROUND_NS), 0),

@@ -88,6 +88,7 @@ def segment_table(
         place=np.array([p[1] for p in path], np.int32),
         correlation=np.zeros(n, np.int64),
         event_start_ns=np.full(n, NO_EVENT, np.int64),
+        late_rank=np.full(n, -1, np.int32),
         names=names,
         places=lanes,
     )

@@ -1,0 +1,193 @@
+"""The global path of every step: its windows, its segments and what the verdicts rest on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from analyzer.across.global_path import BODY, CHAIN, NOTHING, Pieces, RankLinks, walk
+from analyzer.across.joint import Joint
+from analyzer.across.split import take
+from analyzer.across.steps import GlobalWindow as Step
+from analyzer.across.steps import global_windows, match_steps
+from analyzer.categories import CATEGORY_NAMES, Binding, Category
+from analyzer.diagnosis import GlobalAccount, GlobalWindow
+from analyzer.errors import InvariantError
+from analyzer.explain.rank_report import RankReport
+from analyzer.explain.segments import join_tables
+from analyzer.explain.verdicts.path_facts import PathFacts, join_facts
+from analyzer.intervals import measure, union
+from analyzer.model import IntArray
+from analyzer.reconstruct.work import NO_TIME
+from analyzer.tables import NO_EVENT, SegmentTable
+
+NO_RANK = -1
+
+
+@dataclass(frozen=True)
+class GlobalPaths:
+    """The global paths of a capture. ``segments``: all windows' segments, ``rank`` where each lies.
+
+    ``crossings``: (w,) waits that each window's path crossed.
+    """
+
+    account: GlobalAccount
+    segments: SegmentTable
+    facts: PathFacts
+    crossings: IntArray
+
+
+def global_paths(reports: Sequence[RankReport], joint: Joint) -> tuple[GlobalPaths | None, str]:
+    """The global account, or None and why there is none. ``reports``: as they came from the ranks."""
+    busy = [report for report in reports if report.rank.device_events]
+    alignment = joint.alignment
+    if len(busy) < 2:
+        return None, "one rank alone has no global path"
+    if alignment.reference is None:
+        return None, "the ranks share no collective that could align their clocks"
+    if any(report.rank.rank not in alignment.maps for report in busy):
+        alone = ", ".join(str(r.rank.rank) for r in busy if r.rank.rank not in alignment.maps)
+        return None, f"rank {alone} shares no collective with the others"
+    windows = {report.rank.rank: report.steps_walked for report in busy}
+    parts = {report.rank.rank: report.part for report in busy}
+    groups = [calls.group for calls in joint.calls]
+    steps = match_steps(parts, windows, groups)
+    if not steps:
+        return None, "no step could be found on every rank"
+    clocks = {rank: alignment.maps[rank] for rank in windows}
+    links = {
+        report.rank.rank: report.links.on(
+            report.part.arrivals, joint.waits[report.rank.rank], clocks[report.rank.rank]
+        )
+        for report in busy
+        if report.links is not None
+    }
+    if set(links) != set(windows):
+        return None, "a rank's chains were not made"
+    found = global_windows(steps, windows, clocks)
+    walked = [_walk(step, links) for step in found]
+    segments, facts = _table(walked, {report.rank.rank: report for report in busy})
+    results = _results(found, walked, segments, busy, links)
+    account = GlobalAccount(reference_rank=alignment.reference, windows=results)
+    crossings = np.array([len(pieces.crossed) for pieces in walked], np.int64)
+    return GlobalPaths(account, segments, facts, crossings), ""
+
+
+def _walk(step: Step, links: Mapping[int, RankLinks]) -> Pieces:
+    if step.empty:
+        return Pieces()
+    here = links[step.last_rank]
+    chain = len(here.arrivals) + step.members[step.last_rank]
+    return walk(step.start_ns, step.end_ns, step.last_rank, chain, links)
+
+
+def _table(walked: Sequence[Pieces], reports: Mapping[int, RankReport]) -> tuple[SegmentTable, PathFacts]:
+    """All pieces as one table in window order, with their facts."""
+    rows = [(window, *row) for window, pieces in enumerate(walked) for row in pieces.rows]
+    columns = np.array(rows, np.int64).reshape(-1, 8)
+    window, start, end, rank, kind, row, category, late = columns.T
+    tables: list[SegmentTable] = []
+    facts: list[PathFacts] = []
+    order: list[IntArray] = []
+    for number in sorted(reports):
+        links = reports[number].links
+        assert links is not None
+        for of, source in ((CHAIN, links.segments), (BODY, links.bodies)):
+            mine = np.flatnonzero((rank == number) & (kind == of))
+            tables.append(take(source, row[mine]))
+            facts.append(links.facts.take(row[mine]) if of == CHAIN else _plain(category[mine]))
+            order.append(mine)
+    unknown = np.flatnonzero(kind == NOTHING)
+    tables.append(_unknown(len(unknown)))
+    facts.append(_plain(category[unknown]))
+    order.append(unknown)
+    joined, joined_facts = join_tables(tables), join_facts(facts)
+    back = np.argsort(np.concatenate(order), kind="stable")
+    table, measured = take(joined, back), joined_facts.take(back)
+    final = np.where(kind == CHAIN, table.category, category).astype(np.int8)
+    table = replace(
+        table,
+        rank=rank.astype(np.int32),
+        window=window.astype(np.int32),
+        start_ns=start,
+        end_ns=end,
+        category=final,
+        late_rank=late.astype(np.int32),
+    )
+    return table, replace(measured, category=final).clipped(end - start)
+
+
+def _plain(category: IntArray) -> PathFacts:
+    """Facts of segments that are what they are: bodies of collectives, unknown time."""
+    zero = np.zeros(len(category), np.int64)
+    return PathFacts(
+        length=zero, category=category.astype(np.int8), inferred=zero.astype(bool), on_host=zero.astype(bool),
+        small=zero.astype(np.int8), unseen_under_overhead=zero, overhead=zero, kernels_behind=zero,
+        copies_behind=zero, small_behind=zero, after_wait=zero, after_certain_wait=zero,
+        after_possible_wait=zero, later=zero, earlier=zero,
+    )  # fmt: skip
+
+
+def _unknown(n: int) -> SegmentTable:
+    none = np.full(n, -1, np.int32)
+    return SegmentTable(
+        rank=none, window=none, start_ns=np.zeros(n, np.int64), end_ns=np.zeros(n, np.int64),
+        category=np.full(n, Category.UNATTRIBUTED, np.int8), binding=np.full(n, Binding.MISSING, np.int8),
+        inferred=np.zeros(n, bool), name=none, place=none, correlation=np.zeros(n, np.int64),
+        event_start_ns=np.full(n, NO_EVENT, np.int64), late_rank=none, names=(), places=(),
+    )  # fmt: skip
+
+
+def _results(
+    steps: Sequence[Step],
+    walked: Sequence[Pieces],
+    table: SegmentTable,
+    reports: Sequence[RankReport],
+    links: Mapping[int, RankLinks],
+) -> list[GlobalWindow]:
+    by_rank = {report.rank.rank: report for report in reports}
+    edges = np.searchsorted(table.window, np.arange(len(steps) + 1))
+    result = []
+    for index, (step, pieces) in enumerate(zip(steps, walked, strict=True)):
+        part = slice(int(edges[index]), int(edges[index + 1]))
+        length = (table.end_ns - table.start_ns)[part]
+        totals = np.bincount(table.category[part], weights=length, minlength=len(Category))
+        if int(length.sum()) != step.end_ns - step.start_ns:
+            raise InvariantError(f"global path of step {step.step} does not sum to its window")
+        members = {rank: by_rank[rank].steps_walked[at] for rank, at in step.members.items()}
+        reasons = sorted({reason for window in members.values() for reason in window.warmup_reasons})
+        rank_ns = np.bincount(np.maximum(table.rank[part], 0), weights=length, minlength=1)
+        crossed = np.array(pieces.crossed, np.int64).reshape(-1, 2)
+        result.append(
+            GlobalWindow(
+                index=index,
+                step=step.step,
+                phase=members[min(members)].phase,
+                start_ns=step.start_ns,
+                end_ns=step.end_ns,
+                warmup=bool(reasons),
+                warmup_reasons=reasons,
+                empty=step.empty,
+                path_ns={CATEGORY_NAMES[c]: int(totals[c]) for c in Category},
+                inferred_ns=int(length[table.inferred[part]].sum()),
+                windows=dict(step.members),
+                last_rank=step.last_rank,
+                ranks_visited=list(pieces.visited),
+                rank_ns={rank: int(rank_ns[rank]) if rank < len(rank_ns) else 0 for rank in sorted(members)},
+                late_ranks=list(pieces.late),
+                crossed_wait_ns=measure(union(crossed[:, 0], crossed[:, 1])),
+                launch_stagger_ns=_stagger(step, by_rank, links),
+            )
+        )
+    return result
+
+
+def _stagger(step: Step, reports: Mapping[int, RankReport], links: Mapping[int, RankLinks]) -> int | None:
+    """First to last rank's first launch of a step on the reference clock."""
+    first = [reports[rank].first_launch_ns[at] for rank, at in step.members.items()]
+    if not first or any(instant == NO_TIME for instant in first):
+        return None
+    moved = [links[rank].reference(instant) for rank, instant in zip(step.members, first, strict=True)]
+    return max(moved) - min(moved)
