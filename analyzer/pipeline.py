@@ -12,7 +12,6 @@ from pathlib import Path
 import msgspec
 
 from analyzer import __version__
-from analyzer.across.joint import join_ranks
 from analyzer.analysis import Analysis
 from analyzer.diagnosis import FORMAT, FORMAT_VERSION, Budget, Diagnosis, Hypothesis
 from analyzer.errors import TraceError, UsageError
@@ -21,8 +20,12 @@ from analyzer.explain.focus import focus_rank
 from analyzer.explain.host.look_first import look_first
 from analyzer.explain.launches.queue import join_queues
 from analyzer.explain.rank_report import RankReport, report_rank
-from analyzer.explain.ranks.global_account import global_paths
-from analyzer.explain.ranks.on_reference import on_reference
+from analyzer.explain.ranks.joint_report import (
+    JointReport,
+    global_budgets,
+    join_reports,
+    joint_verdicts,
+)
 from analyzer.explain.segments import join_tables
 from analyzer.explain.verdicts import thresholds
 from analyzer.explain.verdicts.hypotheses import verdicts
@@ -161,11 +164,10 @@ def analyze(
     limits = thresholds.resolve(options.thresholds, rules)
     capture, zero = on_one_zero(capture)
     reports = _report_ranks(capture, options, rules, limits, progress)
-    joint = join_ranks([report.part for report in reports], capture.missing_ranks)
-    paths, _ = global_paths(reports, joint)
-    reports = [on_reference(report, joint) for report in reports]
+    joint = join_reports(reports, capture.missing_ranks)
+    reports, paths = joint.reports, joint.paths
     ranks = [report.rank for report in reports]
-    per_phase = budgets(ranks)
+    per_phase = global_budgets(joint, phases_of(ranks)) + budgets(ranks)
     detail = _focus(reports, per_phase).detail
     host_rollups = [row for report in reports for row in report.host_rollups]
     diagnosis = Diagnosis(
@@ -185,7 +187,9 @@ def analyze(
         kernels=[kernel for report in reports for kernel in report.kernels],
         kernel_shapes=[shape for report in reports for shape in report.shapes],
         host_culprits=[culprit for report in reports for culprit in report.culprits],
-        hypotheses=_hypotheses(capture, reports, limits),
+        hypotheses=_hypotheses(capture, joint, limits),
+        collectives=joint.collectives,
+        late_ranks=joint.late_ranks,
         undeclared=quality.undeclared(capture),
         unmeasured=quality.unmeasured(capture, ranks),
         quality=quality.ledger(capture, (entry for report in reports for entry in report.quality)),
@@ -261,13 +265,18 @@ def _report_one(arguments: _Arguments) -> RankReport:
     )
 
 
-def _hypotheses(capture: Capture, reports: list[RankReport], limits: Mapping[str, float]) -> list[Hypothesis]:
+def _hypotheses(capture: Capture, joint: JointReport, limits: Mapping[str, float]) -> list[Hypothesis]:
+    reports = joint.reports
     phases = phases_of([report.rank for report in reports])
     distorted = cautions.distortion(capture, reports, limits)
     lengths = accumulate((len(report.segments) for report in reports), initial=0)
     before = {report.rank.rank: first for report, first in zip(reports, lengths, strict=False)}
     result = []
     for phase in phases or ["whole capture"]:
+        across = joint_verdicts(joint, phase, limits, distorted)
+        if across:
+            result += across
+            continue
         parts = [report.evidence[phase] for report in reports if phase in report.evidence]
         result += [_in_joined_table(row, before) for row in verdicts(phase, parts, limits, distorted)]
     return result

@@ -51,7 +51,8 @@ class Pieces:
     rows: list[tuple[int, int, int, int, int, int, int]] = field(default_factory=list)
     """(start, end, rank, CHAIN or BODY or NOTHING, row of the chain's segments or arrival, category, late rank)"""
     crossed: list[tuple[int, int]] = field(default_factory=list)
-    """The waits that the path crossed: from the waiting rank's arrival to the late one's."""
+    """The waits at the collectives that the path leads through: from the arrival of the rank that the path
+    leaves to that of the late one; where it is on the late rank already, from the median of the others'."""
     visited: list[int] = field(default_factory=list)
     late: list[int] = field(default_factory=list)
 
@@ -63,8 +64,13 @@ class Pieces:
             self.rows.append((start, end, rank, kind, row, category, late))
 
 
-def walk(low: int, high: int, rank: int, chain: int, links: Mapping[int, RankLinks]) -> Pieces:
-    """The global path of ``[low, high)`` that ends with a chain of a rank. Sorted, gapless, exact."""
+def walk(
+    low: int, high: int, rank: int, chain: int, links: Mapping[int, RankLinks], *, hops: bool = True
+) -> Pieces:
+    """The global path of ``[low, high)`` that ends with a chain of a rank. Sorted, gapless, exact.
+
+    Without ``hops`` it stays on the rank and names the waits: the rank's own path.
+    """
     pieces = Pieces(visited=[rank])
     instant, seen = high, set()
     while instant > low:
@@ -80,7 +86,7 @@ def walk(low: int, high: int, rank: int, chain: int, links: Mapping[int, RankLin
                 break
             chain = int(here.merged[chain])
             continue
-        rank, chain, instant = _through(pieces, here, rank, arrival, low, instant)
+        rank, chain, instant = _through(pieces, here, rank, arrival, low, instant, hops=hops)
         if rank != pieces.visited[-1]:
             pieces.visited.append(rank)
     if instant > low:
@@ -107,7 +113,14 @@ def _emit_chain(pieces: Pieces, here: RankLinks, rank: int, chain: int, low: int
 
 
 def _through(
-    pieces: Pieces, here: RankLinks, rank: int, arrival: int, low: int, instant: int
+    pieces: Pieces,
+    here: RankLinks,
+    rank: int,
+    arrival: int,
+    low: int,
+    instant: int,
+    *,
+    hops: bool,
 ) -> tuple[int, int, int]:
     """Over the body of a collective: to what led to it on this rank, or over to the rank it waited for."""
     waits = here.waits
@@ -121,9 +134,17 @@ def _through(
     if until <= low:
         return rank, arrival, low
     if late != rank and until > begin and waits.certain[arrival]:
+        if not hops:
+            pieces.add(max(begin, low), until, rank, BODY, arrival, Category.COLLECTIVE_WAIT, late)
+            return rank, arrival, max(begin, low)
         came = here.reference(int(here.arrivals.start_ns[arrival]))
         pieces.crossed.append((max(came, low), until))
         pieces.late.append(late)
         return late, int(waits.late_arrival[arrival]), until
+    if (
+        hops and waits.made_wait[arrival]
+    ):  # the path is on the late rank already; the others waited all the same
+        pieces.crossed.append((max(here.reference(int(waits.others_ns[arrival])), low), until))
+        pieces.late.append(rank)
     pieces.add(max(begin, low), until, rank, BODY, arrival, Category.COLLECTIVE_UNSPLIT)
     return rank, arrival, max(begin, low)

@@ -71,6 +71,12 @@ class Calls:
         begin = np.maximum(self.latest_ns[:, None], self.start_ns)
         return np.where(self.present, np.maximum(self.end_ns - begin, 0), 0)
 
+    def others_ns(self, column: int) -> IntArray:
+        """(k,) median (the lower) of the arrivals of all members but one."""
+        others = np.sort(np.delete(self.start_ns, column, axis=1), axis=1)
+        middle: IntArray = others[:, (others.shape[1] - 1) // 2]
+        return middle
+
 
 @dataclass(frozen=True)
 class RankWaits:
@@ -85,6 +91,8 @@ class RankWaits:
     late_rank: IntArray
     late_arrival: IntArray
     certain: BoolArray
+    others_ns: IntArray  # median (the lower) of the other ranks' arrivals, NO_TIME where nothing is split
+    made_wait: BoolArray  # came last itself, after those by more than the clocks' uncertainty
     group: IntArray  # position among the groups, -1 none
     call: IntArray  # position among the group's calls, -1 none
 
@@ -193,6 +201,7 @@ def waits_of(part: RankPart, calls: Sequence[Calls], alignment: Alignment) -> Ra
     until, late_rank = np.full(n, NO_TIME, np.int64), np.full(n, -1, np.int64)
     late_arrival, of_group = np.full(n, -1, np.int64), np.full(n, -1, np.int64)
     of_call, certain = np.full(n, -1, np.int64), np.zeros(n, bool)
+    others, made_wait = np.full(n, NO_TIME, np.int64), np.zeros(n, bool)
     clock = alignment.maps.get(part.rank)
     for position, joint in enumerate(calls):
         if part.rank not in joint.group.members:
@@ -216,5 +225,9 @@ def waits_of(part: RankPart, calls: Sequence[Calls], alignment: Alignment) -> Ra
         members = np.array(joint.group.members, np.int64)
         late_rank[own] = members[columns]
         late_arrival[own] = joint.group.calls[mine, columns]
-        certain[own] = until[own] - part.arrivals.start_ns[own] >= max(joint.uncertainty_ns, 1)
-    return RankWaits(until, late_rank, late_arrival, certain, of_group, of_call)
+        unsure = max(joint.uncertainty_ns, 1)
+        start = part.arrivals.start_ns[own]
+        certain[own] = until[own] - start >= unsure
+        others[own] = clock.from_reference(joint.others_ns(column)[mine])
+        made_wait[own] = (columns == column) & (start - others[own] >= unsure)
+    return RankWaits(until, late_rank, late_arrival, certain, others, made_wait, of_group, of_call)

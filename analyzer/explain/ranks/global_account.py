@@ -57,13 +57,7 @@ def global_paths(reports: Sequence[RankReport], joint: Joint) -> tuple[GlobalPat
     if not steps:
         return None, "no step could be found on every rank"
     clocks = {rank: alignment.maps[rank] for rank in windows}
-    links = {
-        report.rank.rank: report.links.on(
-            report.part.arrivals, joint.waits[report.rank.rank], clocks[report.rank.rank]
-        )
-        for report in busy
-        if report.links is not None
-    }
+    links = rank_links(busy, joint)
     if set(links) != set(windows):
         return None, "a rank's chains were not made"
     found = global_windows(steps, windows, clocks)
@@ -73,6 +67,17 @@ def global_paths(reports: Sequence[RankReport], joint: Joint) -> tuple[GlobalPat
     account = GlobalAccount(reference_rank=alignment.reference, windows=results)
     crossings = np.array([len(pieces.crossed) for pieces in walked], np.int64)
     return GlobalPaths(account, segments, facts, crossings), ""
+
+
+def rank_links(reports: Sequence[RankReport], joint: Joint) -> dict[int, RankLinks]:
+    """The chains of all ranks that are on the reference clock."""
+    return {
+        report.rank.rank: report.links.on(
+            report.part.arrivals, joint.waits[report.rank.rank], joint.alignment.maps[report.rank.rank]
+        )
+        for report in reports
+        if report.links is not None and report.rank.rank in joint.alignment.maps
+    }
 
 
 def _walk(step: Step, links: Mapping[int, RankLinks]) -> Pieces:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from analyzer.categories import HOST_CATEGORIES, LAUNCH_CATEGORIES, Category
-from analyzer.explain.verdicts.facts import GRID, OUTPUT_RANGE, SM_COUNT
+from analyzer.explain.verdicts.facts import GRID, OUTPUT_RANGE, SM_COUNT, SPLIT
 
 UNKNOWN = frozenset({Category.UNATTRIBUTED})
 INSIDE_GRAPH = UNKNOWN | {Category.GRAPH_UNRESOLVED}
@@ -203,6 +203,37 @@ class Open(Candidate):
     ceiling_words: str = ""
 
 
+BETWEEN_RANKS: tuple[Entry, ...] = (
+    Entry(
+        id="collective-transfer",
+        claim="Moving data between ranks takes part of the step.",
+        quantity="collective.transfer on the path",
+        categories=frozenset({Category.COLLECTIVE_TRANSFER}),
+        could_belong=INSIDE_GRAPH | {Category.COLLECTIVE_UNSPLIT},
+        needs=("device", SPLIT),
+        intervention="fewer or smaller messages, another algorithm or topology, overlap with compute",
+        disproof="with messages of half the size the step takes as long",
+        discriminating_check="message-size sweep, alpha-beta fit, contention",
+        how_to_measure="give the captures of all ranks: transfer and waiting are told apart on one clock",
+        overlaps_with=("collective-late-rank",),
+    ),
+    Entry(
+        id="collective-late-rank",
+        claim="Ranks wait in collectives for a late rank.",
+        quantity="collective.wait on the path",
+        categories=frozenset({Category.COLLECTIVE_WAIT}),
+        could_belong=INSIDE_GRAPH | {Category.COLLECTIVE_UNSPLIT},
+        needs=("device", SPLIT),
+        intervention="mend what makes the late rank late: its host work, its kernels, its share of the work",
+        disproof="with all ranks arriving together the collectives take as long",
+        discriminating_check="aligned timelines and the late rank's own cause",
+        how_to_measure="give the captures of all ranks: transfer and waiting are told apart on one clock",
+        overlaps_with=("collective-transfer",),
+    ),
+)
+"""Measured where all ranks of a group are in the capture; elsewhere what ``UNMEASURED`` says of them."""
+
+
 UNMEASURED: tuple[Open, ...] = (
     Open(
         id="bandwidth-bound",
@@ -230,8 +261,7 @@ UNMEASURED: tuple[Open, ...] = (
         id="collective-transfer",
         claim="Moving data between ranks takes part of the step.",
         discriminating_check="message-size sweep, alpha-beta fit, contention",
-        how_to_measure="splitting transfer from waiting needs all ranks aligned on one clock, which this version "
-        "does not do",
+        how_to_measure="give the captures of all ranks: transfer and waiting are told apart on one clock",
         intervention="fewer or smaller messages, another algorithm or topology, overlap with compute",
         disproof="with messages of half the size the step takes as long",
         ceiling=COLLECTIVES,
@@ -242,7 +272,7 @@ UNMEASURED: tuple[Open, ...] = (
         id="collective-late-rank",
         claim="Ranks wait in collectives for a late rank.",
         discriminating_check="aligned timelines and the late rank's own cause",
-        how_to_measure="needs all ranks aligned on one clock, which this version does not do",
+        how_to_measure="give the captures of all ranks: transfer and waiting are told apart on one clock",
         intervention="mend what makes the late rank late: its host work, its kernels, its share of the work",
         disproof="with all ranks arriving together the collectives take as long",
         ceiling=COLLECTIVES,

@@ -14,6 +14,7 @@ from analyzer.reconstruct.step_markers import OUTPUT_RANGES, clean_names
 GRID = "grid size"
 SM_COUNT = "SM count"
 OUTPUT_RANGE = "output range"
+SPLIT = "all ranks on one clock"
 
 HOW_TO_RECORD = {
     GRID: "record CUDA activity in full: nsys `--trace=cuda`, torch.profiler with ProfilerActivity.CUDA",

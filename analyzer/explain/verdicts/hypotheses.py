@@ -18,7 +18,14 @@ from analyzer.diagnosis import (
 )
 from analyzer.explain.segments import event_columns
 from analyzer.explain.verdicts.amounts import amounts, ceiling
-from analyzer.explain.verdicts.catalogue import MEASURABLE, UNMEASURED, Candidate, Entry, Open
+from analyzer.explain.verdicts.catalogue import (
+    BETWEEN_RANKS,
+    MEASURABLE,
+    UNMEASURED,
+    Candidate,
+    Entry,
+    Open,
+)
 from analyzer.explain.verdicts.facts import HOW_TO_RECORD, recorded
 from analyzer.explain.verdicts.path_facts import path_facts
 from analyzer.explain.verdicts.shares import WindowShares, share_of
@@ -98,7 +105,39 @@ def verdicts(
     ``distorted``: why absolute verdicts are weakened, or "".
     """
     result = [_measurable(entry, phase, ranks, thresholds, distorted) for entry in MEASURABLE]
-    return result + [_bounded(entry, phase, ranks, thresholds) for entry in UNMEASURED]
+    split = {entry.id: entry for entry in BETWEEN_RANKS if any(_answers(entry, part) for part in ranks)}
+    for entry in UNMEASURED:
+        if entry.id in split:
+            result.append(_measurable(split[entry.id], phase, ranks, thresholds, distorted))
+        else:
+            result.append(_bounded(entry, phase, ranks, thresholds))
+    return result
+
+
+def global_verdicts(
+    phase: str,
+    joint: RankEvidence,
+    mostly: Mapping[str, int],
+    thresholds: Mapping[str, float],
+    distorted: str,
+) -> list[Hypothesis]:
+    """All hypotheses for one phase on the path through all ranks; ``mostly``: the rank with the most of each."""
+    return [
+        msgspec.structs.replace(
+            row,
+            scope="global",
+            rank=mostly.get(row.id) if row.share is not None else None,
+            measured=None if row.measured is None else _over_all_ranks(row.measured),
+        )
+        for row in verdicts(phase, [joint], thresholds, distorted)
+    ]
+
+
+def _over_all_ranks(measured: Measured) -> Measured:
+    name = measured.name.replace("on the path", "on the global path")
+    if name == "collective.wait on the global path":
+        name = "waits that the global path crossed"
+    return msgspec.structs.replace(measured, name=name, rank=None)
 
 
 def _measurable(

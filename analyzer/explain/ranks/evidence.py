@@ -1,0 +1,193 @@
+"""What the verdicts rest on once ranks are joined: waiting and transfer per rank, and the global path.
+
+An end of an interval counts the clocks' uncertainty once for every piece of waiting or transfer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from analyzer.across.joint import Joint
+from analyzer.categories import CATEGORY_NAMES, Category
+from analyzer.diagnosis import Evidence, GlobalWindow
+from analyzer.explain.rank_report import RankReport
+from analyzer.explain.ranks.global_account import GlobalPaths
+from analyzer.explain.verdicts.amounts import amounts, ceiling
+from analyzer.explain.verdicts.catalogue import BETWEEN_RANKS, MEASURABLE, UNMEASURED, Entry
+from analyzer.explain.verdicts.facts import SPLIT
+from analyzer.explain.verdicts.hypotheses import EVIDENCE_ROWS, FIRST_LINE, RankEvidence
+from analyzer.explain.verdicts.shares import WindowShares
+from analyzer.explain.windows import used_windows
+from analyzer.model import IntArray
+from analyzer.tables import NO_EVENT, SegmentTable
+
+FloatArray = npt.NDArray[np.float64]
+LATE = "collective-late-rank"
+GLOBAL_FILE = "global_path.csv"
+
+
+def with_waits(report: RankReport, joint: Joint) -> RankReport:
+    """The report of a rank whose collectives were split, with what that says of transfer and late ranks."""
+    waits = joint.waits[report.rank.rank]
+    if len(waits.split) and not waits.split.any():
+        return report
+    clock = joint.alignment.maps.get(report.rank.rank)
+    unsure = joint.alignment.uncertainty_ns([report.rank.rank]) if clock is not None else 0
+    source = {report.rank.rank: report.rank.source}
+    evidence = {}
+    for phase, known in report.evidence.items():
+        used, _, _ = used_windows(report.rank, phase)
+        step = np.array([window.end_ns - window.start_ns for window in used], np.float64)
+        shares, rows = dict(known.shares), dict(known.evidence)
+        in_phase = np.isin(report.segments.window, [window.index for window in used])
+        for entry in BETWEEN_RANKS:
+            mine = _of(used, entry.categories)
+            pieces = _pieces(report.segments, [window.index for window in used], entry)
+            open_ = _of(used, entry.could_belong)
+            shares[entry.id] = WindowShares(
+                mine,
+                np.maximum(mine - unsure * pieces, 0),
+                np.minimum(mine + open_ + unsure * pieces, step),
+                step,
+            )
+            rows[entry.id] = _longest(
+                report.segments, in_phase & _is(report.segments, entry), source, "segments.csv"
+            )
+        evidence[phase] = replace(known, facts=known.facts | {SPLIT}, shares=shares, evidence=rows)
+    return replace(report, evidence=evidence)
+
+
+def _of(windows: Sequence[object], categories: frozenset[Category]) -> FloatArray:
+    names = [CATEGORY_NAMES[category] for category in categories]
+    return np.array([sum(window.path_ns[name] for name in names) for window in windows], np.float64)  # type: ignore[attr-defined]
+
+
+def _is(table: SegmentTable, entry: Entry) -> npt.NDArray[np.bool_]:
+    return np.isin(table.category, [int(category) for category in entry.categories])
+
+
+def _pieces(table: SegmentTable, windows: Sequence[int], entry: Entry) -> IntArray:
+    """(w,) segments of the hypothesis in each window."""
+    count = np.bincount(table.window[_is(table, entry)], minlength=max([*windows, -1]) + 1)
+    return count[np.asarray(windows, np.int64)]
+
+
+def global_evidence(
+    paths: GlobalPaths, reports: Sequence[RankReport], joint: Joint, windows: Sequence[GlobalWindow]
+) -> RankEvidence:
+    """The same for the global path over some of its windows (of one phase)."""
+    indices = np.array([window.index for window in windows], np.int64)
+    rows = np.flatnonzero(np.isin(paths.segments.window, indices))
+    facts = paths.facts.take(rows)
+    edges = np.append(np.searchsorted(paths.segments.window[rows], indices), len(rows))
+    sources = {report.rank.rank: report.rank.source for report in reports}
+    shares: dict[str, WindowShares] = {}
+    evidence: dict[str, list[Evidence]] = {}
+    for entry in (*MEASURABLE, *BETWEEN_RANKS):
+        measured = amounts(entry, facts)
+        shares[entry.id] = measured.per_window(facts.length, edges)
+        chosen = np.zeros(len(paths.segments), bool)
+        chosen[rows[measured.mine > 0]] = True
+        evidence[entry.id] = _longest(paths.segments, chosen, sources, GLOBAL_FILE)
+    ranks = list(joint.alignment.maps)
+    _widen(shares, paths, windows, joint.alignment.uncertainty_ns(ranks))
+    parts = [
+        part for report in reports for part in list(report.evidence.values())[:1] if report.rank.device_events
+    ]
+    return RankEvidence(
+        rank=_mostly(paths.segments, rows),
+        device_events=sum(report.rank.device_events for report in reports),
+        facts=frozenset.intersection(*(part.facts for part in parts)) | {SPLIT},
+        windows=len(windows),
+        shares=shares,
+        evidence=evidence,
+        clocks_contradict=any(part.clocks_contradict for part in parts),
+        ceilings={
+            entry.id: ceiling(entry.ceiling, facts).per_window(facts.length, edges)
+            for entry in UNMEASURED
+            if entry.ceiling
+        },
+    )
+
+
+def _widen(
+    shares: dict[str, WindowShares],
+    paths: GlobalPaths,
+    windows: Sequence[GlobalWindow],
+    unsure: int,
+) -> None:
+    """Give the hypotheses between ranks their quantity on the global path and the clocks' uncertainty.
+
+    The path itself leaves a rank where it waits: what was waited is the union of the waits it crossed.
+    """
+    indices = np.array([window.index for window in windows], np.int64)
+    crossings = paths.crossings[indices].astype(np.float64)
+    transfer = shares["collective-transfer"]
+    shares["collective-transfer"] = WindowShares(
+        transfer.value,
+        np.maximum(transfer.low - unsure * crossings, 0),
+        np.minimum(transfer.high + unsure * crossings, transfer.step),
+        transfer.step,
+    )
+    crossed = np.array([window.crossed_wait_ns for window in windows], np.float64)
+    late = shares[LATE]
+    shares[LATE] = WindowShares(
+        crossed,
+        np.maximum(crossed - unsure * crossings, 0),
+        np.minimum(crossed + late.high + unsure * crossings, late.step),
+        late.step,
+    )
+
+
+def _mostly(table: SegmentTable, rows: IntArray) -> int:
+    """The rank with the most time of the path."""
+    if not len(rows):
+        return 0
+    time = np.bincount(np.maximum(table.rank[rows], 0), weights=(table.end_ns - table.start_ns)[rows])
+    return int(np.argmax(time))
+
+
+def mostly_by_entry(paths: GlobalPaths, windows: Sequence[GlobalWindow]) -> dict[str, int]:
+    """For each hypothesis the rank on which most of its time on the global path lies."""
+    indices = [window.index for window in windows]
+    rows = np.flatnonzero(np.isin(paths.segments.window, indices))
+    result = {}
+    for entry in (*MEASURABLE, *BETWEEN_RANKS):
+        mine = amounts(entry, paths.facts.take(rows)).mine
+        time = np.bincount(np.maximum(paths.segments.rank[rows], 0), weights=mine)
+        if len(time) and time.max() > 0:
+            result[entry.id] = int(np.argmax(time))
+    late: dict[int, int] = {}
+    for window in windows:
+        for rank in window.late_ranks:
+            late[rank] = late.get(rank, 0) + 1
+    if late:
+        result[LATE] = min(late, key=lambda rank: (-late[rank], rank))
+    return result
+
+
+def _longest(
+    table: SegmentTable, chosen: npt.NDArray[np.bool_], sources: Mapping[int, str], file: str
+) -> list[Evidence]:
+    """The longest of the chosen segments, with the event of the input behind each."""
+    rows = np.flatnonzero(chosen)
+    length = (table.end_ns - table.start_ns)[rows]
+    shown = rows[np.lexsort((table.start_ns[rows], -length))[:EVIDENCE_ROWS]]
+    return [
+        Evidence(
+            file=file,
+            line=at + FIRST_LINE,
+            rank=int(table.rank[at]),
+            window=int(table.window[at]),
+            start_ns=int(table.start_ns[at]),
+            end_ns=int(table.end_ns[at]),
+            event=table.names[table.name[at]] if table.name[at] >= 0 else "(nothing recorded)",
+            input=sources.get(int(table.rank[at]), ""),
+            event_start_ns=None if table.event_start_ns[at] == NO_EVENT else int(table.event_start_ns[at]),
+        )
+        for at in shown.tolist()
+    ]

@@ -1,0 +1,95 @@
+"""The joint answer of all ranks, put together: what the diagnosis takes from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from analyzer.across.joint import Joint, join_ranks
+from analyzer.diagnosis import Budget, Collective, GlobalWindow, Hypothesis, LateRank
+from analyzer.explain.rank_report import RankReport
+from analyzer.explain.ranks.collectives import collectives
+from analyzer.explain.ranks.evidence import global_evidence, mostly_by_entry, with_waits
+from analyzer.explain.ranks.global_account import GlobalPaths, global_paths
+from analyzer.explain.ranks.late_ranks import late_ranks
+from analyzer.explain.ranks.on_reference import on_reference
+from analyzer.explain.verdicts.hypotheses import global_verdicts
+
+
+@dataclass(frozen=True)
+class JointReport:
+    """All ranks on one clock. ``why_no_path``: what stands in the way of a path through all of them."""
+
+    reports: list[RankReport]
+    joint: Joint
+    paths: GlobalPaths | None
+    why_no_path: str
+    collectives: list[Collective]
+    late_ranks: list[LateRank]
+
+
+def join_reports(reports: Sequence[RankReport], missing_ranks: Sequence[int]) -> JointReport:
+    """Match, align, split, walk through all ranks."""
+    joint = join_ranks([report.part for report in reports], missing_ranks)
+    paths, why = global_paths(reports, joint)
+    table = collectives([report.part for report in reports], joint, _steps(paths))
+    late = late_ranks(reports, joint, table)
+    moved = [with_waits(on_reference(report, joint), joint) for report in reports]
+    return JointReport(moved, joint, paths, why, table, late)
+
+
+def _steps(paths: GlobalPaths | None) -> dict[int, dict[int, int]]:
+    """By rank, the global step of each of its windows."""
+    steps: dict[int, dict[int, int]] = {}
+    for window in paths.account.windows if paths is not None else ():
+        for rank, at in window.windows.items():
+            steps.setdefault(rank, {})[at] = window.index
+    return steps
+
+
+def used_globally(paths: GlobalPaths | None, phase: str) -> tuple[list[GlobalWindow], int, str]:
+    """Global windows that a phase's budget rests on, how many were set aside, and a note where none was clean."""
+    if paths is None:
+        return [], 0, ""
+    mine = [window for window in paths.account.windows if window.phase == phase and not window.empty]
+    clean = [window for window in mine if not window.warmup]
+    if mine and not clean:
+        return mine, 0, "every window of this phase is flagged as warm-up; all are used"
+    return clean, len(mine) - len(clean), ""
+
+
+def global_budgets(joint: JointReport, phases: Sequence[str]) -> list[Budget]:
+    """One budget per phase over all ranks."""
+    result = []
+    for phase in phases:
+        windows, excluded, note = used_globally(joint.paths, phase)
+        if not windows:
+            continue
+        result.append(
+            Budget(
+                phase=phase,
+                scope="global",
+                rank=None,
+                windows=len(windows),
+                windows_excluded=excluded,
+                step_ns_total=sum(window.end_ns - window.start_ns for window in windows),
+                path_ns_total={
+                    name: sum(window.path_ns[name] for window in windows) for name in windows[0].path_ns
+                },
+                exposed_ns_total=None,
+                inferred_ns_total=sum(window.inferred_ns for window in windows),
+                note=note,
+            )
+        )
+    return result
+
+
+def joint_verdicts(
+    joint: JointReport, phase: str, thresholds: Mapping[str, float], distorted: str
+) -> list[Hypothesis]:
+    """The hypotheses of one phase on the global path; empty where it has none."""
+    windows, _, _ = used_globally(joint.paths, phase)
+    if not windows or joint.paths is None:
+        return []
+    evidence = global_evidence(joint.paths, joint.reports, joint.joint, windows)
+    return global_verdicts(phase, evidence, mostly_by_entry(joint.paths, windows), thresholds, distorted)
