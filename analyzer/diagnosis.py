@@ -179,8 +179,9 @@ class GlobalWindow(msgspec.Struct, frozen=True, kw_only=True):
     last_rank: int  # completes last: the path ends there
     ranks_visited: list[int]  # in order of time, neighbours differ
     rank_ns: dict[int, int]  # path time on each rank
-    late_ranks: list[int]  # ranks that the path was handed to because another waited for them, in order
-    crossed_wait_ns: int  # union of the waits for the late ranks that the path leads through
+    late_ranks: list[int]  # ranks that others waited for while the path was on them, most often first
+    late_calls: dict[int, int]  # how often, by rank
+    waited_ns: int  # union of these waits and of those over which the path went to another rank
     launch_stagger_ns: int | None  # first to last rank's first launch of the step; None: not recorded on all
 
 

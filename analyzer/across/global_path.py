@@ -51,10 +51,9 @@ class Pieces:
     rows: list[tuple[int, int, int, int, int, int, int]] = field(default_factory=list)
     """(start, end, rank, CHAIN or BODY or NOTHING, row of the chain's segments or arrival, category, late rank)"""
     crossed: list[tuple[int, int]] = field(default_factory=list)
-    """The waits at the collectives that the path leads through: from the arrival of the rank that the path
-    leaves to that of the late one; where it is on the late rank already, from the median of the others'."""
+    """The waits over which the path goes to another rank: from the arrival of the one that it leaves to that
+    of the late one."""
     visited: list[int] = field(default_factory=list)
-    late: list[int] = field(default_factory=list)
 
     def add(
         self, start: int, end: int, rank: int, kind: int, row: int, category: int, late: int = -1
@@ -93,7 +92,6 @@ def walk(
         pieces.add(low, instant, rank, NOTHING, -1, Category.UNATTRIBUTED)
     pieces.rows.reverse()
     pieces.visited.reverse()
-    pieces.late.reverse()
     return pieces
 
 
@@ -139,12 +137,6 @@ def _through(
             return rank, arrival, max(begin, low)
         came = here.reference(int(here.arrivals.start_ns[arrival]))
         pieces.crossed.append((max(came, low), until))
-        pieces.late.append(late)
         return late, int(waits.late_arrival[arrival]), until
-    if (
-        hops and waits.made_wait[arrival]
-    ):  # the path is on the late rank already; the others waited all the same
-        pieces.crossed.append((max(here.reference(int(waits.others_ns[arrival])), low), until))
-        pieces.late.append(rank)
     pieces.add(max(begin, low), until, rank, BODY, arrival, Category.COLLECTIVE_UNSPLIT)
     return rank, arrival, max(begin, low)

@@ -91,8 +91,6 @@ class RankWaits:
     late_rank: IntArray
     late_arrival: IntArray
     certain: BoolArray
-    others_ns: IntArray  # median (the lower) of the other ranks' arrivals, NO_TIME where nothing is split
-    made_wait: BoolArray  # came last itself, after those by more than the clocks' uncertainty
     group: IntArray  # position among the groups, -1 none
     call: IntArray  # position among the group's calls, -1 none
 
@@ -100,6 +98,31 @@ class RankWaits:
     def split(self) -> BoolArray:
         """(n,) whether waiting and transfer can be told apart."""
         return np.asarray(self.until_ns != NO_TIME, bool)
+
+
+@dataclass(frozen=True)
+class Lateness:
+    """Calls in which one rank made the others wait, (n,) columns in time order, on the reference clock."""
+
+    late_rank: IntArray
+    since_ns: IntArray  # median (the lower) of the others' arrivals
+    until_ns: IntArray  # its own arrival
+
+
+def lateness(calls: Sequence[Calls]) -> Lateness:
+    """All calls whose last rank came later than the median of the others by more than the uncertainty."""
+    columns = []
+    for joint in calls:
+        rows = np.flatnonzero(joint.split)
+        members = np.array(joint.group.members, np.int64)
+        for column in np.unique(joint.late[rows]).tolist():
+            mine = rows[joint.late[rows] == column]
+            since, until = joint.others_ns(column)[mine], joint.latest_ns[mine]
+            sure = until - since >= max(joint.uncertainty_ns, 1)
+            columns.append(np.stack((np.full(int(sure.sum()), members[column]), since[sure], until[sure])))
+    table = np.concatenate([np.empty((3, 0), np.int64), *columns], axis=1)
+    table = table[:, np.lexsort((table[0], table[2]))]
+    return Lateness(table[0], table[1], table[2])
 
 
 def find_calls(
@@ -201,7 +224,6 @@ def waits_of(part: RankPart, calls: Sequence[Calls], alignment: Alignment) -> Ra
     until, late_rank = np.full(n, NO_TIME, np.int64), np.full(n, -1, np.int64)
     late_arrival, of_group = np.full(n, -1, np.int64), np.full(n, -1, np.int64)
     of_call, certain = np.full(n, -1, np.int64), np.zeros(n, bool)
-    others, made_wait = np.full(n, NO_TIME, np.int64), np.zeros(n, bool)
     clock = alignment.maps.get(part.rank)
     for position, joint in enumerate(calls):
         if part.rank not in joint.group.members:
@@ -226,8 +248,5 @@ def waits_of(part: RankPart, calls: Sequence[Calls], alignment: Alignment) -> Ra
         late_rank[own] = members[columns]
         late_arrival[own] = joint.group.calls[mine, columns]
         unsure = max(joint.uncertainty_ns, 1)
-        start = part.arrivals.start_ns[own]
-        certain[own] = until[own] - start >= unsure
-        others[own] = clock.from_reference(joint.others_ns(column)[mine])
-        made_wait[own] = (columns == column) & (start - others[own] >= unsure)
-    return RankWaits(until, late_rank, late_arrival, certain, others, made_wait, of_group, of_call)
+        certain[own] = until[own] - part.arrivals.start_ns[own] >= unsure
+    return RankWaits(until, late_rank, late_arrival, certain, of_group, of_call)

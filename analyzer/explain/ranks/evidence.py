@@ -122,23 +122,23 @@ def _widen(
 ) -> None:
     """Give the hypotheses between ranks their quantity on the global path and the clocks' uncertainty.
 
-    The path itself leaves a rank where it waits: what was waited is the union of the waits it crossed.
+    The path itself leaves a rank where it waits: what was waited is a figure of its own.
     """
     indices = np.array([window.index for window in windows], np.int64)
-    crossings = paths.crossings[indices].astype(np.float64)
+    waits = paths.waits[indices].astype(np.float64)
     transfer = shares["collective-transfer"]
     shares["collective-transfer"] = WindowShares(
         transfer.value,
-        np.maximum(transfer.low - unsure * crossings, 0),
-        np.minimum(transfer.high + unsure * crossings, transfer.step),
+        np.maximum(transfer.low - unsure * waits, 0),
+        np.minimum(transfer.high + unsure * waits, transfer.step),
         transfer.step,
     )
-    crossed = np.array([window.crossed_wait_ns for window in windows], np.float64)
+    crossed = np.array([window.waited_ns for window in windows], np.float64)
     late = shares[LATE]
     shares[LATE] = WindowShares(
         crossed,
-        np.maximum(crossed - unsure * crossings, 0),
-        np.minimum(crossed + late.high + unsure * crossings, late.step),
+        np.maximum(crossed - unsure * waits, 0),
+        np.minimum(crossed + late.high + unsure * waits, late.step),
         late.step,
     )
 
@@ -163,8 +163,8 @@ def mostly_by_entry(paths: GlobalPaths, windows: Sequence[GlobalWindow]) -> dict
             result[entry.id] = int(np.argmax(time))
     late: dict[int, int] = {}
     for window in windows:
-        for rank in window.late_ranks:
-            late[rank] = late.get(rank, 0) + 1
+        for rank, calls in window.late_calls.items():
+            late[rank] = late.get(rank, 0) + calls
     if late:
         result[LATE] = min(late, key=lambda rank: (-late[rank], rank))
     return result

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -12,6 +13,7 @@ from analyzer.across.joint import Joint
 from analyzer.across.split import take
 from analyzer.across.steps import GlobalWindow as Step
 from analyzer.across.steps import global_windows, match_steps
+from analyzer.across.waits import Lateness, lateness
 from analyzer.categories import CATEGORY_NAMES, Binding, Category
 from analyzer.diagnosis import GlobalAccount, GlobalWindow
 from analyzer.errors import InvariantError
@@ -30,13 +32,13 @@ NO_RANK = -1
 class GlobalPaths:
     """The global paths of a capture. ``segments``: all windows' segments, ``rank`` where each lies.
 
-    ``crossings``: (w,) waits that each window's path crossed.
+    ``waits``: (w,) how many waits for late ranks each window's figure is made of.
     """
 
     account: GlobalAccount
     segments: SegmentTable
     facts: PathFacts
-    crossings: IntArray
+    waits: IntArray
 
 
 def global_paths(reports: Sequence[RankReport], joint: Joint) -> tuple[GlobalPaths | None, str]:
@@ -63,10 +65,29 @@ def global_paths(reports: Sequence[RankReport], joint: Joint) -> tuple[GlobalPat
     found = global_windows(steps, windows, clocks)
     walked = [_walk(step, links) for step in found]
     segments, facts = _table(walked, {report.rank.rank: report for report in busy})
-    results = _results(found, walked, segments, busy, links)
+    late = lateness(joint.calls)
+    waited = [_waited(step, pieces, late) for step, pieces in zip(found, walked, strict=True)]
+    results = _results(found, walked, waited, segments, busy, links)
     account = GlobalAccount(reference_rank=alignment.reference, windows=results)
-    crossings = np.array([len(pieces.crossed) for pieces in walked], np.int64)
-    return GlobalPaths(account, segments, facts, crossings), ""
+    counts = np.array([len(entry.since_ns) for entry in waited], np.int64)
+    return GlobalPaths(account, segments, facts, counts), ""
+
+
+def _waited(step: Step, pieces: Pieces, late: Lateness) -> Lateness:
+    """The waits for the rank that the path was on when that rank came, and those over which it went to another.
+
+    A path on the CPU of the late rank leads through no collective at all; the others wait for it all the same.
+    """
+    rows = np.array(pieces.rows, np.int64).reshape(-1, 7)
+    mine = np.flatnonzero((late.until_ns > step.start_ns) & (late.until_ns <= step.end_ns))
+    if not len(rows):
+        mine = mine[:0]
+    at = np.maximum(np.searchsorted(rows[:, 0], late.until_ns[mine] - 1, side="right") - 1, 0)
+    mine = mine[rows[at, 2] == late.late_rank[mine]] if len(rows) else mine
+    crossed = np.array(pieces.crossed, np.int64).reshape(-1, 2)
+    since = np.concatenate((np.maximum(late.since_ns[mine], step.start_ns), crossed[:, 0]))
+    until = np.concatenate((late.until_ns[mine], crossed[:, 1]))
+    return Lateness(late.late_rank[mine], since, until)
 
 
 def rank_links(reports: Sequence[RankReport], joint: Joint) -> dict[int, RankLinks]:
@@ -148,6 +169,7 @@ def _unknown(n: int) -> SegmentTable:
 def _results(
     steps: Sequence[Step],
     walked: Sequence[Pieces],
+    waited: Sequence[Lateness],
     table: SegmentTable,
     reports: Sequence[RankReport],
     links: Mapping[int, RankLinks],
@@ -155,7 +177,7 @@ def _results(
     by_rank = {report.rank.rank: report for report in reports}
     edges = np.searchsorted(table.window, np.arange(len(steps) + 1))
     result = []
-    for index, (step, pieces) in enumerate(zip(steps, walked, strict=True)):
+    for index, (step, pieces, late) in enumerate(zip(steps, walked, waited, strict=True)):
         part = slice(int(edges[index]), int(edges[index + 1]))
         length = (table.end_ns - table.start_ns)[part]
         totals = np.bincount(table.category[part], weights=length, minlength=len(Category))
@@ -164,7 +186,7 @@ def _results(
         members = {rank: by_rank[rank].steps_walked[at] for rank, at in step.members.items()}
         reasons = sorted({reason for window in members.values() for reason in window.warmup_reasons})
         rank_ns = np.bincount(np.maximum(table.rank[part], 0), weights=length, minlength=1)
-        crossed = np.array(pieces.crossed, np.int64).reshape(-1, 2)
+        late_calls = Counter(late.late_rank.tolist())
         result.append(
             GlobalWindow(
                 index=index,
@@ -181,8 +203,9 @@ def _results(
                 last_rank=step.last_rank,
                 ranks_visited=list(pieces.visited),
                 rank_ns={rank: int(rank_ns[rank]) if rank < len(rank_ns) else 0 for rank in sorted(members)},
-                late_ranks=list(pieces.late),
-                crossed_wait_ns=measure(union(crossed[:, 0], crossed[:, 1])),
+                late_ranks=sorted(late_calls, key=lambda rank: (-late_calls[rank], rank)),
+                late_calls={rank: late_calls[rank] for rank in sorted(late_calls)},
+                waited_ns=measure(union(late.since_ns, late.until_ns)),
                 launch_stagger_ns=_stagger(step, by_rank, links),
             )
         )

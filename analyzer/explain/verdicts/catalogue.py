@@ -228,7 +228,7 @@ BETWEEN_RANKS: tuple[Entry, ...] = (
         disproof="with all ranks arriving together the collectives take as long",
         discriminating_check="aligned timelines and the late rank's own cause",
         how_to_measure="give the captures of all ranks: transfer and waiting are told apart on one clock",
-        overlaps_with=("collective-transfer",),
+        overlaps_with=("launch-bound", "host-bound", "kernel-bound", "synchronization"),
     ),
 )
 """Measured where all ranks of a group are in the capture; elsewhere what ``UNMEASURED`` says of them."""
@@ -277,7 +277,7 @@ UNMEASURED: tuple[Open, ...] = (
         disproof="with all ranks arriving together the collectives take as long",
         ceiling=COLLECTIVES,
         ceiling_words="collectives",
-        overlaps_with=("collective-transfer",),
+        overlaps_with=("launch-bound", "host-bound", "kernel-bound", "synchronization"),
     ),
     Open(
         id="kv-context",

@@ -136,7 +136,7 @@ def global_verdicts(
 def _over_all_ranks(measured: Measured) -> Measured:
     name = measured.name.replace("on the path", "on the global path")
     if name == "collective.wait on the global path":
-        name = "waits that the global path crossed"
+        name = "waits for the rank that the global path was on, as a union"
     return msgspec.structs.replace(measured, name=name, rank=None)
 
 
