@@ -56,10 +56,16 @@ class Analysis:
         return frames.kernels(self.diagnosis)
 
     def collectives(self) -> pd.DataFrame:
-        """One row per kind of collective; empty until ranks are aligned."""
+        """One row per group and kind of collective."""
         from analyzer import frames  # late: the command line starts without pandas
 
         return frames.collectives(self.diagnosis)
+
+    def late_ranks(self) -> pd.DataFrame:
+        """One row per rank that others wait for."""
+        from analyzer import frames  # late: the command line starts without pandas
+
+        return frames.late_ranks(self.diagnosis)
 
     def hypotheses(self) -> pd.DataFrame:
         """One row per candidate explanation."""
@@ -94,6 +100,7 @@ class Analysis:
 
 def _rows_with_floats(diagnosis: Diagnosis) -> list[msgspec.Struct]:
     rows: list[msgspec.Struct] = [*diagnosis.kernels, *diagnosis.hypotheses, *diagnosis.quality]
+    rows += diagnosis.collectives
     rows += [*diagnosis.kernel_shapes, *diagnosis.graph_replays, *diagnosis.look_first]
     rows += [diagnosis.constants, *(rank.constants for rank in diagnosis.ranks)]
     parts = (part for row in diagnosis.hypotheses for part in (row.share, row.measured))

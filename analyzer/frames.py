@@ -18,34 +18,23 @@ import pandas as pd
 from analyzer.categories import BINDING_NAMES, CATEGORY_NAMES, EXPOSURE_NAMES
 from analyzer.diagnosis import (
     ClassTime,
+    Collective,
     Diagnosis,
+    GlobalWindow,
     GraphReplay,
     HostRollup,
     KernelShape,
+    LateRank,
     LaunchBill,
     Quantiles,
     RangeTime,
     SmallKernels,
+    Spread,
     Window,
 )
 from analyzer.tables import NO_EVENT, DetailKind, DetailTable, QueueTable, SegmentTable
 
 OVERLAPS = ("collective_under_kernel", "copy_under_kernel", "kernel_under_kernel")
-COLLECTIVE_COLUMNS = (
-    "group",
-    "op",
-    "dtype",
-    "bytes",
-    "ranks",
-    "calls_total",
-    "calls_per_step",
-    "class",
-    "transfer_ns.median",
-    "transfer_ns.p95",
-    "wait_ns",
-    "late_rank_counts",
-    "observed_only",
-)
 WINDOW_COLUMNS = (
     "rank",
     "window",
@@ -139,12 +128,17 @@ SEGMENT_COLUMNS = (
 )
 
 
+def _parts(type_: Any) -> tuple[str, ...]:
+    """The fields of a field that holds order statistics, () of any other."""
+    kinds = {type_, *get_args(type_)}
+    return next((kind.__struct_fields__ for kind in (Quantiles, Spread) if kind in kinds), ())
+
+
 def _columns_of(struct: type[msgspec.Struct]) -> tuple[str, ...]:
     """Fields as columns, named as in the JSON; quantiles take one column each."""
     columns: list[str] = []
     for field in msgspec.structs.fields(struct):
-        nested = Quantiles in get_args(field.type)
-        parts = [f".{part}" for part in Quantiles.__struct_fields__] if nested else [""]
+        parts = [f".{part}" for part in _parts(field.type)] or [""]
         columns += [field.encode_name + part for part in parts]
     return tuple(columns)
 
@@ -156,6 +150,9 @@ GRAPH_REPLAY_COLUMNS = _columns_of(GraphReplay)
 SMALL_KERNEL_COLUMNS = _columns_of(SmallKernels)
 HOST_ROLLUP_COLUMNS = _columns_of(HostRollup)
 RANGE_COLUMNS = _columns_of(RangeTime)
+COLLECTIVE_COLUMNS = _columns_of(Collective)
+LATE_RANK_COLUMNS = _columns_of(LateRank)
+GLOBAL_WINDOW_COLUMNS = _columns_of(GlobalWindow)
 QUEUE_COLUMNS = tuple(field.name for field in fields(QueueTable))
 DETAIL_COLUMNS = ("rank", "window", "lane", "kind", "depth", "start_ns", "end_ns", "name", "class")
 
@@ -254,21 +251,29 @@ def hypothesis_rows(diagnosis: Diagnosis) -> Iterable[Row]:
 
 def struct_rows(rows: Iterable[msgspec.Struct]) -> Iterable[Row]:
     """Rows of the ``*_COLUMNS`` that follow a struct; sizes in x, y and z as ``128x1x1``."""
-    plans: dict[type[msgspec.Struct], list[tuple[str, bool]]] = {}
-    parts = Quantiles.__struct_fields__
+    plans: dict[type[msgspec.Struct], list[tuple[str, tuple[str, ...]]]] = {}
     for row in rows:
         kind = type(row)
         if kind not in plans:  # types of fields are resolved once, not for every row
             fields = msgspec.structs.fields(kind)
-            plans[kind] = [(field.name, Quantiles in get_args(field.type)) for field in fields]
+            plans[kind] = [(field.name, _parts(field.type)) for field in fields]
         values: list[Any] = []
-        for name, nested in plans[kind]:
+        for name, parts in plans[kind]:
             value = getattr(row, name)
-            if nested:
+            if parts:
                 values += [None] * len(parts) if value is None else [getattr(value, part) for part in parts]
             else:
-                values.append("x".join(map(str, value)) if isinstance(value, tuple) else value)
+                values.append(_flat(value))
         yield tuple(values)
+
+
+def _flat(value: Any) -> Any:
+    """One cell: sizes as ``128x1x1``, lists and figures by key (``key:value``) parted by semicolons."""
+    if isinstance(value, tuple):
+        return "x".join(map(str, value))
+    if isinstance(value, dict):
+        return "; ".join(f"{key}:{part}" for key, part in value.items())
+    return "; ".join(map(str, value)) if isinstance(value, list) else value
 
 
 def queue_rows(table: QueueTable | None) -> Iterable[Row]:
@@ -317,9 +322,13 @@ def hypotheses(diagnosis: Diagnosis) -> pd.DataFrame:
 
 
 def collectives(diagnosis: Diagnosis) -> pd.DataFrame:
-    """One row per kind of collective; no rows until ranks are aligned."""
-    del diagnosis
-    return _frame([], COLLECTIVE_COLUMNS)
+    """One row per group and kind of collective; figures by rank as ``rank:value`` texts."""
+    return _frame(struct_rows(diagnosis.collectives), COLLECTIVE_COLUMNS)
+
+
+def late_ranks(diagnosis: Diagnosis) -> pd.DataFrame:
+    """One row per rank that others wait for."""
+    return _frame(struct_rows(diagnosis.late_ranks), LATE_RANK_COLUMNS)
 
 
 def segments(table: SegmentTable) -> pd.DataFrame:

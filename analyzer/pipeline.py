@@ -13,13 +13,14 @@ import msgspec
 
 from analyzer import __version__
 from analyzer.analysis import Analysis
-from analyzer.diagnosis import FORMAT, FORMAT_VERSION, Budget, Diagnosis, Hypothesis
+from analyzer.diagnosis import FORMAT, FORMAT_VERSION, Budget, Diagnosis, GlobalAccount, Hypothesis
 from analyzer.errors import TraceError, UsageError
 from analyzer.explain import cautions, quality, summary
 from analyzer.explain.focus import focus_rank
 from analyzer.explain.host.look_first import look_first
 from analyzer.explain.launches.queue import join_queues
 from analyzer.explain.rank_report import RankReport, report_rank
+from analyzer.explain.ranks import remarks
 from analyzer.explain.ranks.joint_report import (
     JointReport,
     global_budgets,
@@ -28,7 +29,7 @@ from analyzer.explain.ranks.joint_report import (
 )
 from analyzer.explain.segments import join_tables
 from analyzer.explain.verdicts import thresholds
-from analyzer.explain.verdicts.hypotheses import verdicts
+from analyzer.explain.verdicts.hypotheses import SEGMENTS_FILE, verdicts
 from analyzer.explain.windows import budgets, phases_of
 from analyzer.model import Capture, Trace
 from analyzer.progress import NoProgress, Progress
@@ -164,11 +165,14 @@ def analyze(
     limits = thresholds.resolve(options.thresholds, rules)
     capture, zero = on_one_zero(capture)
     reports = _report_ranks(capture, options, rules, limits, progress)
-    joint = join_reports(reports, capture.missing_ranks)
+    joint = join_reports(
+        reports, capture.missing_ranks, world_known=any(trace.world_size for trace in capture.traces)
+    )
     reports, paths = joint.reports, joint.paths
     ranks = [report.rank for report in reports]
     per_phase = global_budgets(joint, phases_of(ranks)) + budgets(ranks)
-    detail = _focus(reports, per_phase).detail
+    account = None if paths is None else paths.account
+    detail = _focus(reports, per_phase, account).detail
     host_rollups = [row for report in reports for row in report.host_rollups]
     diagnosis = Diagnosis(
         format=FORMAT,
@@ -182,7 +186,7 @@ def analyze(
         ranks=ranks,
         missing_ranks=list(capture.missing_ranks),
         rank_basis=capture.rank_basis,
-        global_=None if paths is None else paths.account,
+        global_=account,
         budget=per_phase,
         kernels=[kernel for report in reports for kernel in report.kernels],
         kernel_shapes=[shape for report in reports for shape in report.shapes],
@@ -191,19 +195,21 @@ def analyze(
         collectives=joint.collectives,
         late_ranks=joint.late_ranks,
         undeclared=quality.undeclared(capture),
-        unmeasured=quality.unmeasured(capture, ranks),
-        quality=quality.ledger(capture, (entry for report in reports for entry in report.quality)),
+        unmeasured=[*quality.unmeasured(capture, ranks), *remarks.unmeasured(joint), quality.PREDICTIONS],
+        quality=quality.ledger(
+            capture, [*(entry for report in reports for entry in report.quality), *remarks.quality(joint)]
+        ),
         ranges=[row for report in reports for row in report.ranges],
         classes=[row for report in reports for row in report.classes],
         launch_bill=[row for report in reports for row in report.launch_bill],
         graph_replays=[row for report in reports for row in report.graph_replays],
         small_kernels=[row for report in reports for row in report.small_kernels],
         host_rollups=host_rollups,
-        look_first=look_first(host_rollups, per_phase),
+        look_first=look_first(host_rollups, per_phase, account),
         detail=detail[0] if detail is not None else None,
         rules=list(rules.sources),
         shared_devices=summary.shared_devices(capture),
-        notes=cautions.notes(capture, reports),
+        notes=[*cautions.notes(capture, reports), *remarks.notes(joint, capture)],
     )
     return Analysis(
         diagnosis,
@@ -214,9 +220,9 @@ def analyze(
     )
 
 
-def _focus(reports: list[RankReport], per_phase: list[Budget]) -> RankReport:
+def _focus(reports: list[RankReport], per_phase: list[Budget], account: GlobalAccount | None) -> RankReport:
     """The report of the rank that a reader sees first."""
-    focus = focus_rank(per_phase, [report.rank for report in reports])
+    focus = focus_rank(per_phase, [report.rank for report in reports], account)
     return next(report for report in reports if report.rank.rank == focus)
 
 
@@ -275,7 +281,7 @@ def _hypotheses(capture: Capture, joint: JointReport, limits: Mapping[str, float
     for phase in phases or ["whole capture"]:
         across = joint_verdicts(joint, phase, limits, distorted)
         if across:
-            result += across
+            result += [_in_joined_table(row, before) for row in across]
             continue
         parts = [report.evidence[phase] for report in reports if phase in report.evidence]
         result += [_in_joined_table(row, before) for row in verdicts(phase, parts, limits, distorted)]
@@ -284,5 +290,8 @@ def _hypotheses(capture: Capture, joint: JointReport, limits: Mapping[str, float
 
 def _in_joined_table(row: Hypothesis, before: Mapping[int, int]) -> Hypothesis:
     """Evidence lines of one rank's segments as lines of the table of all ranks."""
-    moved = [msgspec.structs.replace(e, line=e.line + before[e.rank]) for e in row.evidence]
+    moved = [
+        msgspec.structs.replace(e, line=e.line + before[e.rank]) if e.file == SEGMENTS_FILE else e
+        for e in row.evidence
+    ]
     return msgspec.structs.replace(row, evidence=moved)

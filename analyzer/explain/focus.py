@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from analyzer.diagnosis import Budget, Rank
+from analyzer.diagnosis import Budget, GlobalAccount, Rank
 
 
 def mean_step(budget: Budget) -> Fraction:
@@ -27,9 +27,24 @@ def _precedence(budget: Budget) -> tuple[bool, Fraction, int]:
     return budget.scope == "global", mean_step(budget), -(budget.rank or 0)
 
 
-def focus_rank(budgets: Sequence[Budget], ranks: Sequence[Rank]) -> int | None:
-    """The slowest rank of the phase with the most time; without a budget the first rank."""
+def shown_rank(budget: Budget, joint: GlobalAccount | None) -> int | None:
+    """The rank whose own work a reader sees beside a budget: for all ranks the one with most of their path."""
+    if budget.rank is not None:
+        return budget.rank
+    time: dict[int, int] = {}
+    for window in joint.windows if joint is not None else ():
+        if window.phase == budget.phase and not window.warmup:
+            for rank, ns in window.rank_ns.items():
+                time[rank] = time.get(rank, 0) + ns
+    return min(time, key=lambda rank: (-time[rank], rank), default=None)
+
+
+def focus_rank(
+    budgets: Sequence[Budget], ranks: Sequence[Rank], joint: GlobalAccount | None = None
+) -> int | None:
+    """The rank that a reader looks at first, of the phase with the most time; without a budget the first."""
     for budget in leading_budgets(budgets):
-        if budget.rank is not None:
-            return budget.rank
+        shown = shown_rank(budget, joint)
+        if shown is not None:
+            return shown
     return ranks[0].rank if ranks else None

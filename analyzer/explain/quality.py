@@ -118,6 +118,9 @@ _RECORDS = (
 )  # fmt: skip
 
 
+PREDICTIONS = Unmeasured(what="predicted step times", how_to_measure="not computed by this version")
+
+
 def unmeasured(capture: Capture, ranks: list[Rank]) -> list[Unmeasured]:
     """Record classes that no input holds, device figures that are null, and what would bring them."""
     held = (
@@ -148,8 +151,4 @@ def unmeasured(capture: Capture, ranks: list[Rank]) -> list[Unmeasured]:
                 how_to_measure="nsys `--cuda-graph-trace=node` (each node is recorded, at a cost per replay)",
             )
         )
-    collectives = Unmeasured(
-        what="clock offsets between ranks, transfer and waiting inside collectives; predicted step times",
-        how_to_measure="not computed by this version",
-    )
-    return [*result, collectives]
+    return result

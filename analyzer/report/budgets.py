@@ -97,6 +97,8 @@ def _view(diagnosis: Diagnosis, budget: Budget) -> BudgetView:
     ]
     per = max(budget.windows, 1)
     exposed = "Not captured: no device work was recorded."
+    if budget.scope != "rank":
+        exposed = "What each rank's device did: [budget.csv](diagnosis/budget.csv)."
     if budget.exposed_ns_total is not None:
         exposed = _partition(budget.exposed_ns_total, EXPOSURE_WORDS, per, "Device")
     return BudgetView(

@@ -85,7 +85,14 @@ def _segment_lines(table: SegmentTable) -> Iterator[str]:
 
 
 def _segments(path: Path, analysis: Analysis) -> None:
-    table = analysis.segment_table
+    _write_segments(path, analysis.segment_table)
+
+
+def _global_path(path: Path, analysis: Analysis) -> None:
+    _write_segments(path, analysis.global_segments)
+
+
+def _write_segments(path: Path, table: SegmentTable | None) -> None:
     _write(path, frames.SEGMENT_COLUMNS, ())
     if table is not None:
         with path.open("a", encoding="utf-8", newline="") as file:
@@ -119,7 +126,12 @@ TABLES: dict[str, Table] = {
     "windows.csv": _of(frames.WINDOW_COLUMNS, frames.window_rows),
     "segments.csv": _segments,
     "kernels.csv": _of(frames.KERNEL_COLUMNS, frames.kernel_rows),
-    "collectives.csv": _of(frames.COLLECTIVE_COLUMNS, lambda _: ()),
+    "collectives.csv": _structs(frames.COLLECTIVE_COLUMNS, lambda d: d.collectives),
+    "late_ranks.csv": _structs(frames.LATE_RANK_COLUMNS, lambda d: d.late_ranks),
+    "global_windows.csv": _structs(
+        frames.GLOBAL_WINDOW_COLUMNS, lambda d: d.global_.windows if d.global_ is not None else ()
+    ),
+    "global_path.csv": _global_path,
     "host_time.csv": _of(frames.HOST_COLUMNS, frames.host_rows),
     "hypotheses.csv": _of(frames.HYPOTHESIS_COLUMNS, frames.hypothesis_rows),
     "launches.csv": _structs(frames.LAUNCH_COLUMNS, lambda d: d.launch_bill),
@@ -139,7 +151,10 @@ CONTENTS = {
     "windows.csv": "every step of every rank",
     "segments.csv": "every segment of every critical path: the raw timing behind each figure",
     "kernels.csv": "all device work by name",
-    "collectives.csv": "collectives (filled once ranks are aligned)",
+    "collectives.csv": "collectives by group and kind: waiting, transfer, late ranks",
+    "late_ranks.csv": "ranks that others waited for: how often, by how much, because of what",
+    "global_windows.csv": "every step of all ranks together",
+    "global_path.csv": "every segment of the path through all ranks: `rank` is where it lies, `window` a global one",
     "host_time.csv": "what the CPU did on the path",
     "hypotheses.csv": "every candidate explanation",
     "launches.csv": "what submitting the work of each phase costs: launches, API time, latency, slot budget",

@@ -8,6 +8,7 @@ from analyzer.diagnosis import Diagnosis, HostCulprit, Hypothesis, Kernel, Measu
 from analyzer.explain.focus import leading_budgets
 from analyzer.report.escape import code, prose
 from analyzer.report.numbers import count, ms, percent, plain, share
+from analyzer.report.ranks import late_rank_sentence
 
 FINDINGS_SHOWN = 3
 SUSPECTS_SHOWN = 3
@@ -41,11 +42,16 @@ def supported(diagnosis: Diagnosis) -> list[Hypothesis]:
     steps = {(row.phase, row.scope, row.rank): row.step_ns_total for row in diagnosis.budget}
 
     def covered(row: Hypothesis) -> float:
-        weight = steps.get((row.phase, row.scope, row.rank), 0)
+        weight = steps.get(_budget_key(row), 0)
         return row.share.value * weight if row.share else 0.0
 
     rows = [row for row in diagnosis.hypotheses if row.verdict == "supported"]
     return sorted(rows, key=lambda row: -covered(row))
+
+
+def _budget_key(row: Hypothesis) -> tuple[str, str, int | None]:
+    """Which budget a hypothesis is a part of: that of all ranks has no rank of its own."""
+    return row.phase, row.scope, row.rank if row.scope == "rank" else None
 
 
 def by_explanation(diagnosis: Diagnosis) -> list[list[Hypothesis]]:
@@ -96,7 +102,7 @@ def left_open(diagnosis: Diagnosis) -> list[str]:
 
 
 def unsplit_collectives(diagnosis: Diagnosis) -> list[str]:
-    """Leading phases of which collectives hold much: one rank cannot tell transfer from waiting."""
+    """Leading phases of which collectives hold much that could not be told apart, and why."""
     limit = diagnosis.constants.thresholds.get("supported_share", 1.0)
     lines = []
     for budget in leading_budgets(diagnosis.budget)[:OPEN_SHOWN]:
@@ -105,10 +111,21 @@ def unsplit_collectives(diagnosis: Diagnosis) -> list[str]:
             where = "all ranks" if budget.rank is None else f"rank {budget.rank}"
             lines.append(
                 f"**Not split**: collectives hold {percent(held, budget.step_ns_total)} of the step in phase"
-                f" {code(budget.phase)}, {where}. How much of it moves data and how much waits for a late rank"
-                " takes all ranks on one clock, which this version does not do."
+                f" {code(budget.phase)}, {where}, in which moving data and waiting for a late rank are not told"
+                f" apart: {_why_unsplit(diagnosis)}."
             )
     return lines
+
+
+def _why_unsplit(diagnosis: Diagnosis) -> str:
+    """The most frequent reason for which calls were not split."""
+    reasons: dict[str, int] = {}
+    for row in diagnosis.collectives:
+        for reason, calls in row.unsplit.items():
+            reasons[reason] = reasons.get(reason, 0) + calls
+    return prose(
+        min(reasons, key=lambda reason: (-reasons[reason], reason), default="the clocks are too unsure")
+    )
 
 
 def more_supported(diagnosis: Diagnosis) -> str:
@@ -121,7 +138,9 @@ def more_supported(diagnosis: Diagnosis) -> str:
 
 
 def _where(row: Hypothesis) -> str:
-    rank = f", rank {row.rank}" if row.scope == "rank" and row.rank is not None else ""
+    rank = "" if row.rank is None else f", rank {row.rank}"
+    if row.scope == "global":
+        rank = ", all ranks" + ("" if row.rank is None else f", most of it on rank {row.rank}")
     return f"phase {code(row.phase)}{rank}"
 
 
@@ -184,9 +203,7 @@ def _measured_of_step(diagnosis: Diagnosis, row: Hypothesis) -> str:
     """The number behind the verdict, beside the step that it is a part of."""
     if row.measured is None:
         return "-"
-    budget = next(
-        (b for b in diagnosis.budget if (b.phase, b.scope, b.rank) == (row.phase, row.scope, row.rank)), None
-    )
+    budget = next((b for b in diagnosis.budget if (b.phase, b.scope, b.rank) == _budget_key(row)), None)
     of = "" if budget is None else f" of {ms(budget.step_ns_total, max(budget.windows, 1))} ms"
     value = value_text(row.measured).removesuffix(" per step")
     where = f"rank {row.measured.rank}, " if row.measured.rank is not None else ""
@@ -210,6 +227,8 @@ def look_first(diagnosis: Diagnosis, row: Hypothesis) -> str:
         return _cpu_suspects(diagnosis, row)
     if row.id in KINDS_OF_WORK:
         return _kernel_suspects(diagnosis, row)
+    if row.id == "collective-late-rank":
+        return " ".join(late_rank_sentence(late) for late in diagnosis.late_ranks[:SUSPECTS_SHOWN])
     return ""
 
 

@@ -25,19 +25,19 @@ def hypothesis_table(diagnosis: Diagnosis) -> str:
         [
             cell(row.id),
             cell(row.phase, 40),
-            "all" if row.rank is None else str(row.rank),
+            "all" if row.rank is None or row.scope == "global" else str(row.rank),
             row.verdict,
             share_text(row),
             value_text(row.measured),
             "-" if row.measured is None else row.measured.kind,
             gain_text(row),
-            f"line {row.evidence[0].line:,}" if row.evidence else "-",
+            f"{row.evidence[0].file} {row.evidence[0].line:,}" if row.evidence else "-",
         ]
         for row in rows[:ROWS_SHOWN]
     ]
     header = [
         "Hypothesis", "Phase", "Rank", "Verdict", "Share of the step", "Value", "Kind", "Gain (bound)",
-        "Longest in `segments.csv`",
+        "Longest, by line",
     ]  # fmt: skip
     text = table(header, cells, left=(0, 1, 3, 6))
     left = len(rows) - ROWS_SHOWN

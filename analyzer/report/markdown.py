@@ -18,6 +18,7 @@ from analyzer.report import (
     launches,
     ledgers,
     overview,
+    ranks,
     views,
 )
 from analyzer.report.cautions import cautions
@@ -74,6 +75,8 @@ def render(
             other_phases=budgets.other_phases(diagnosis),
             answer=overview.answer(diagnosis),
             compact=overview.compact(diagnosis),
+            joint=ranks.joint(diagnosis),
+            rank_tables=ranks.appendix(diagnosis),
             focus=views.focus_text(diagnosis),
             kernels=device_work.kernel_table(diagnosis),
             kernels_short=device_work.kernels_short(diagnosis),

@@ -72,7 +72,7 @@ def _with_shares(rows: Sequence[Hypothesis], verdict: str, budget: Budget) -> st
     mine.sort(key=lambda row: -(row.share.value if row.share else 0.0))
     texts = [
         f"{code(row.id)} {share(row.share.value)}"
-        + (f" (rank {row.rank})" if row.rank not in (None, budget.rank) else "")
+        + (f" (rank {row.rank})" if row.scope == "rank" and row.rank not in (None, budget.rank) else "")
         for row in mine[:IDS_SHOWN]
         if row.share
     ]
@@ -126,6 +126,8 @@ def _path_table(budget: Budget) -> str:
 def _device_line(budget: Budget) -> str:
     """What the device did meanwhile, as one partition."""
     exposed = budget.exposed_ns_total
+    if budget.scope != "rank":
+        return "What each rank's device did meanwhile stands with its own budget below."
     if exposed is None:
         return "What the device did meanwhile was not captured."
     rows = [(name, exposed[name]) for name in EXPOSURE_NAMES.values() if exposed.get(name)]

@@ -18,8 +18,8 @@ class View:
 
 
 def focus_rank(diagnosis: Diagnosis) -> int | None:
-    """The rank whose work the tables show: the slowest one of the phase with the most time."""
-    return focus.focus_rank(diagnosis.budget, diagnosis.ranks)
+    """The rank whose work the tables show."""
+    return focus.focus_rank(diagnosis.budget, diagnosis.ranks, diagnosis.global_)
 
 
 def focus_phase(diagnosis: Diagnosis) -> str | None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from analyzer.diagnosis import Budget, HostRollup, LookFirst
-from analyzer.explain.focus import leading_budgets
+from analyzer.diagnosis import Budget, GlobalAccount, HostRollup, LookFirst
+from analyzer.explain.focus import leading_budgets, shown_rank
 from analyzer.explain.host.rollups import NOTHING, OTHER
 from analyzer.reconstruct.step_markers import PROFILER_STEP, find_marker
 
@@ -21,7 +21,9 @@ LEAST = 0.1
 is named, since most of its time has no record."""
 
 
-def look_first(host_rollups: Sequence[HostRollup], budgets: Sequence[Budget]) -> list[LookFirst]:
+def look_first(
+    host_rollups: Sequence[HostRollup], budgets: Sequence[Budget], joint: GlobalAccount | None = None
+) -> list[LookFirst]:
     """One per phase whose path runs through the CPU, for the rank that the phase's budget is shown of.
 
     The longest record of the most telling kind that holds enough; a thread only where no record does.
@@ -29,7 +31,8 @@ def look_first(host_rollups: Sequence[HostRollup], budgets: Sequence[Budget]) ->
     """
     result = []
     for budget in leading_budgets(budgets):
-        rows = [row for row in host_rollups if row.phase == budget.phase and row.rank == budget.rank]
+        rank = shown_rank(budget, joint)
+        rows = [row for row in host_rollups if row.phase == budget.phase and row.rank == rank]
         total = sum(row.path_ns for row in rows if row.by == "thread")
         chosen = _choose([row for row in rows if _tells(row)], total)
         if chosen is not None:

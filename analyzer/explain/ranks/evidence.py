@@ -19,7 +19,7 @@ from analyzer.explain.ranks.global_account import GlobalPaths
 from analyzer.explain.verdicts.amounts import amounts, ceiling
 from analyzer.explain.verdicts.catalogue import BETWEEN_RANKS, MEASURABLE, UNMEASURED, Entry
 from analyzer.explain.verdicts.facts import SPLIT
-from analyzer.explain.verdicts.hypotheses import EVIDENCE_ROWS, FIRST_LINE, RankEvidence
+from analyzer.explain.verdicts.hypotheses import EVIDENCE_ROWS, FIRST_LINE, SEGMENTS_FILE, RankEvidence
 from analyzer.explain.verdicts.shares import WindowShares
 from analyzer.explain.windows import used_windows
 from analyzer.model import IntArray
@@ -55,7 +55,7 @@ def with_waits(report: RankReport, joint: Joint) -> RankReport:
                 step,
             )
             rows[entry.id] = _longest(
-                report.segments, in_phase & _is(report.segments, entry), source, "segments.csv"
+                report.segments, in_phase & _is(report.segments, entry), source, SEGMENTS_FILE
             )
         evidence[phase] = replace(known, facts=known.facts | {SPLIT}, shares=shares, evidence=rows)
     return replace(report, evidence=evidence)
@@ -77,7 +77,11 @@ def _pieces(table: SegmentTable, windows: Sequence[int], entry: Entry) -> IntArr
 
 
 def global_evidence(
-    paths: GlobalPaths, reports: Sequence[RankReport], joint: Joint, windows: Sequence[GlobalWindow]
+    paths: GlobalPaths,
+    reports: Sequence[RankReport],
+    joint: Joint,
+    windows: Sequence[GlobalWindow],
+    phase: str,
 ) -> RankEvidence:
     """The same for the global path over some of its windows (of one phase)."""
     indices = np.array([window.index for window in windows], np.int64)
@@ -93,6 +97,15 @@ def global_evidence(
         chosen = np.zeros(len(paths.segments), bool)
         chosen[rows[measured.mine > 0]] = True
         evidence[entry.id] = _longest(paths.segments, chosen, sources, GLOBAL_FILE)
+    waits = [
+        row
+        for report in reports
+        if phase in report.evidence
+        for row in report.evidence[phase].evidence.get(LATE, [])
+    ]
+    evidence[LATE] = sorted(waits, key=lambda row: (row.start_ns - row.end_ns, row.rank, row.line))[
+        :EVIDENCE_ROWS
+    ]
     ranks = list(joint.alignment.maps)
     _widen(shares, paths, windows, joint.alignment.uncertainty_ns(ranks))
     parts = [

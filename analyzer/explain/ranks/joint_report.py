@@ -26,16 +26,19 @@ class JointReport:
     why_no_path: str
     collectives: list[Collective]
     late_ranks: list[LateRank]
+    world_known: bool  # the capture says how many ranks there are
 
 
-def join_reports(reports: Sequence[RankReport], missing_ranks: Sequence[int]) -> JointReport:
+def join_reports(
+    reports: Sequence[RankReport], missing_ranks: Sequence[int], *, world_known: bool
+) -> JointReport:
     """Match, align, split, walk through all ranks."""
     joint = join_ranks([report.part for report in reports], missing_ranks)
     paths, why = global_paths(reports, joint)
     table = collectives([report.part for report in reports], joint, _steps(paths))
     late = late_ranks(reports, joint, table)
     moved = [with_waits(on_reference(report, joint), joint) for report in reports]
-    return JointReport(moved, joint, paths, why, table, late)
+    return JointReport(moved, joint, paths, why, table, late, world_known)
 
 
 def _steps(paths: GlobalPaths | None) -> dict[int, dict[int, int]]:
@@ -91,5 +94,5 @@ def joint_verdicts(
     windows, _, _ = used_globally(joint.paths, phase)
     if not windows or joint.paths is None:
         return []
-    evidence = global_evidence(joint.paths, joint.reports, joint.joint, windows)
+    evidence = global_evidence(joint.paths, joint.reports, joint.joint, windows, phase)
     return global_verdicts(phase, evidence, mostly_by_entry(joint.paths, windows), thresholds, distorted)

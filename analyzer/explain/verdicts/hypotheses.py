@@ -36,6 +36,7 @@ from analyzer.reconstruct.rank import RankAccount
 from analyzer.tables import NO_EVENT
 
 EVIDENCE_ROWS = 3
+SEGMENTS_FILE = "segments.csv"
 ON_CPU = ("launch-bound", "host-bound", "synchronization", "output-path")
 CONTRADICTIONS = 0.01
 """Share of launches with a negative latency from which on nothing on the CPU is called contradicted."""
@@ -266,7 +267,7 @@ def _evidence(
     _, started = event_columns(account, whole)
     return [
         Evidence(
-            file="segments.csv",
+            file=SEGMENTS_FILE,
             line=int(line[at]) + FIRST_LINE,
             rank=rank,
             window=account.windows[owner[at]].index,

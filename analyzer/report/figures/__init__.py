@@ -16,7 +16,14 @@ if TYPE_CHECKING:
     from analyzer.analysis import Analysis
 
 FOLDER = "figures"
-NAMES = ("budget_over_steps", "timeline", "exposed_time", "launch_and_queue", "kernels_on_path")
+NAMES = (
+    "budget_over_steps",
+    "rank_timeline",
+    "timeline",
+    "exposed_time",
+    "launch_and_queue",
+    "kernels_on_path",
+)
 """All figures in reading order; each is a module of this package with a function ``draw``."""
 SUFFIXES = (".svg", ".png")
 
