@@ -7,8 +7,10 @@ All times are int64 nanoseconds on the clock of the capture, relative to
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import dataclass, fields, replace
 from enum import IntEnum
+from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
@@ -358,6 +360,32 @@ class Trace:
     file_zero_ns: int = 0  # what t = 0 is in the file's own timestamps (ns; Kineto: ts x 1000)
     metrics: MetricTable | None = None
 
+    def shifted(self, shift_ns: int) -> Trace:
+        """The same trace on a zero that lies ``shift_ns`` earlier."""
+        return replace(
+            self,
+            process=self.process.shifted(shift_ns),
+            device=self.device.shifted(shift_ns),
+            metrics=self.metrics.shifted(shift_ns) if self.metrics is not None else None,
+            epoch_zero_ns=None if self.epoch_zero_ns is None else self.epoch_zero_ns - shift_ns,
+            file_zero_ns=self.file_zero_ns - shift_ns,
+        )
+
+
+@dataclass(frozen=True)
+class StoredTrace:
+    """Where one rank's trace lies on disk; only the process and its workers read what they wrote."""
+
+    path: str
+    device_events: int
+    shift_ns: int = 0  # added to every instant when it is loaded
+
+    def load(self) -> Trace:
+        """The whole trace."""
+        with Path(self.path).open("rb") as file:
+            trace: Trace = pickle.load(file)
+        return trace.shifted(self.shift_ns) if self.shift_ns else trace
+
 
 @dataclass(frozen=True)
 class Capture:
@@ -368,6 +396,20 @@ class Capture:
     quality: tuple[QualityEntry, ...] = ()
     missing_ranks: tuple[int, ...] = ()
     rank_basis: str = ""  # how the ranks were told apart, for the report
+    stored: tuple[
+        StoredTrace, ...
+    ] = ()  # where each trace lies; () where ``traces`` hold everything themselves
+
+    @property
+    def device_events(self) -> tuple[int, ...]:
+        """How much device work each trace has."""
+        if self.stored:
+            return tuple(place.device_events for place in self.stored)
+        return tuple(len(trace.device) for trace in self.traces)
+
+    def trace(self, at: int) -> Trace:
+        """One trace with all its tables."""
+        return self.stored[at].load() if self.stored else self.traces[at]
 
     @property
     def sources(self) -> tuple[Source, ...]:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor
+from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
-from multiprocessing import get_context
 from pathlib import Path
 
 import msgspec
@@ -31,12 +30,13 @@ from analyzer.explain.segments import join_tables
 from analyzer.explain.verdicts import thresholds
 from analyzer.explain.verdicts.hypotheses import SEGMENTS_FILE, verdicts
 from analyzer.explain.windows import budgets, phases_of
-from analyzer.model import Capture, Trace
+from analyzer.intake import given, on_one_zero, opened, pool_map, read, workers
+from analyzer.model import Capture, StoredTrace, Trace
 from analyzer.progress import NoProgress, Progress
-from analyzer.readers.assemble import assemble
-from analyzer.readers.registry import expand, read_file
 from analyzer.reconstruct.rank import DEVICE, HOST, RankOptions
 from analyzer.rules import Rules, load_rules
+
+__all__ = ["Options", "analyze", "opened", "read", "workers"]
 
 _NO_PROGRESS = NoProgress()
 
@@ -55,106 +55,17 @@ class Options:
     jobs: int = 1
 
 
-def read(
-    paths: Sequence[str | Path] | str | Path,
-    *,
-    rank_regex: str | None = None,
-    ranks: Sequence[int] | None = None,
-    device: int | None = None,
-    jobs: int = 1,
-    progress: Progress = _NO_PROGRESS,
-) -> Capture:
-    """Read files, folders or patterns into one capture.
-
-    Raises TraceError for what cannot be read, UsageError for a rank or device that is not there.
-    """
-    given = [paths] if isinstance(paths, str | Path) else list(paths)
-    files = expand(given)
-    if jobs > 1 and len(files) > 1:
-        with _pool(min(jobs, len(files))) as pool:
-            per_file = list(pool.map(read_file, files))
-    else:
-        per_file = [read_file(path, progress) for path in files]
-    capture = assemble(per_file, rank_regex)
-    return _only_ranks(_only_device(capture, device), ranks)
-
-
-def _pool(workers: int) -> Executor:
-    # Spawned rather than forked: the parent may hold Arrow's threads.
-    return ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
-
-
-def _only_device(capture: Capture, device: int | None) -> Capture:
-    if device is None:
-        return capture
-    present = sorted({t.device_info.index for t in capture.traces if t.device_info is not None})
-    if device not in present:
-        there = ", ".join(str(index) for index in present) or "none"
-        raise UsageError(
-            "--device", str(device), f"this capture holds work of devices {there}", "choose one of these"
-        )
-    return _filtered(
-        capture, [t.device_info is not None and t.device_info.index == device for t in capture.traces]
-    )
-
-
-def _only_ranks(capture: Capture, ranks: Sequence[int] | None) -> Capture:
-    if ranks is None:
-        return capture
-    absent = sorted(set(ranks) - set(capture.ranks))
-    if absent:
-        there = ", ".join(str(rank) for rank in capture.ranks)
-        raise UsageError("--ranks", str(absent[0]), f"this capture holds ranks {there}", "choose among these")
-    return _filtered(capture, [rank in set(ranks) for rank in capture.ranks])
-
-
-def _filtered(capture: Capture, keep: Sequence[bool]) -> Capture:
-    kept = [at for at, wanted in enumerate(keep) if wanted]
-    return replace(
-        capture,
-        traces=tuple(capture.traces[at] for at in kept),
-        ranks=tuple(capture.ranks[at] for at in kept),
-    )
-
-
-def on_one_zero(capture: Capture) -> tuple[Capture, int | None]:
-    """All ranks' instants relative to one epoch: that of the first rank that knows its own.
-
-    Returns the capture and that epoch in ns, None where no rank knows it (then nothing is moved).
-    """
-    known = [trace.epoch_zero_ns for trace in capture.traces if trace.epoch_zero_ns is not None]
-    if not known:
-        return capture, None
-    zero = known[0]
-    moved: dict[tuple[int, int], Trace] = {}
-    traces = []
-    for trace in capture.traces:
-        shift = 0 if trace.epoch_zero_ns is None else trace.epoch_zero_ns - zero
-        if shift:
-            key = (id(trace.process), shift)
-            process = moved[key].process if key in moved else trace.process.shifted(shift)
-            metrics = trace.metrics.shifted(shift) if trace.metrics is not None else None
-            trace = replace(
-                trace,
-                process=process,
-                device=trace.device.shifted(shift),
-                metrics=metrics,
-                epoch_zero_ns=zero,
-                file_zero_ns=trace.file_zero_ns - shift,
-            )
-            moved[key] = trace
-        traces.append(trace)
-    return replace(capture, traces=tuple(traces)), zero
-
-
 def analyze(
     capture: Capture,
     options: Options | None = None,
     *,
+    executor: Executor | None = None,
     progress: Progress = _NO_PROGRESS,
     **overrides: object,
 ) -> Analysis:
     """Reconstruct and explain a capture. ``overrides`` are fields of Options by name.
+
+    ``executor``: any ``concurrent.futures.Executor``, instead of ``Options.jobs`` processes.
 
     Raises StepsError or UsageError where an option does not fit the capture.
     """
@@ -164,7 +75,7 @@ def analyze(
     rules = load_rules(options.rules)
     limits = thresholds.resolve(options.thresholds, rules)
     capture, zero = on_one_zero(capture)
-    reports = _report_ranks(capture, options, rules, limits, progress)
+    reports = _report_ranks(capture, options, rules, limits, progress, executor)
     joint = join_reports(
         reports, capture.missing_ranks, world_known=any(trace.world_size for trace in capture.traces)
     )
@@ -195,7 +106,11 @@ def analyze(
         collectives=joint.collectives,
         late_ranks=joint.late_ranks,
         undeclared=quality.undeclared(capture),
-        unmeasured=[*quality.unmeasured(capture, ranks), *remarks.unmeasured(joint), quality.PREDICTIONS],
+        unmeasured=[
+            *quality.unmeasured(capture, ranks, whole_graphs=_whole_graphs(reports)),
+            *remarks.unmeasured(joint),
+            quality.PREDICTIONS,
+        ],
         quality=quality.ledger(
             capture, [*(entry for report in reports for entry in report.quality), *remarks.quality(joint)]
         ),
@@ -226,13 +141,23 @@ def _focus(reports: list[RankReport], per_phase: list[Budget], account: GlobalAc
     return next(report for report in reports if report.rank.rank == focus)
 
 
+def _whole_graphs(reports: list[RankReport]) -> bool:
+    """Whether replays were recorded as one row each."""
+    return any(kernel.kind == "graph" for report in reports for kernel in report.kernels)
+
+
 def _boundary(capture: Capture, options: Options) -> str:
     """One report uses one boundary: without any device work only the host's is left."""
-    return options.boundary if any(len(trace.device) for trace in capture.traces) else HOST
+    return options.boundary if any(capture.device_events) else HOST
 
 
 def _report_ranks(
-    capture: Capture, options: Options, rules: Rules, limits: Mapping[str, float], progress: Progress
+    capture: Capture,
+    options: Options,
+    rules: Rules,
+    limits: Mapping[str, float],
+    progress: Progress,
+    executor: Executor | None,
 ) -> list[RankReport]:
     if not capture.traces:
         raise TraceError("capture", "", "holds no rank", "check the files and the rank selection")
@@ -246,26 +171,26 @@ def _report_ranks(
     )
     devices_of = [sum(o.process is t.process for o in capture.traces) for t in capture.traces]
     shared = summary.shared_gpus(capture)
+    traces: Sequence[Trace | StoredTrace] = capture.stored or capture.traces
     arguments = [
         (trace, rank, rank_options, options.step_index, dict(limits), devices_of[at] == 1, shared[rank])
-        for at, (trace, rank) in enumerate(zip(capture.traces, capture.ranks, strict=True))
+        for at, (trace, rank) in enumerate(zip(traces, capture.ranks, strict=True))
     ]
     progress.start("analyzing ranks", len(arguments))
-    if options.jobs > 1 and len(arguments) > 1:
-        with _pool(min(options.jobs, len(arguments))) as pool:
-            return list(pool.map(_report_one, arguments))
     reports = []
-    for argument in arguments:
-        reports.append(_report_one(argument))
-        progress.advance(1)
+    with given(executor, min(options.jobs, len(arguments))) as pool:
+        for report in pool_map(pool, _report_one, arguments):
+            reports.append(report)
+            progress.advance(1)
     return reports
 
 
-_Arguments = tuple[Trace, int, RankOptions, str | None, dict[str, float], bool, list[int]]
+_Arguments = tuple[Trace | StoredTrace, int, RankOptions, str | None, dict[str, float], bool, list[int]]
 
 
 def _report_one(arguments: _Arguments) -> RankReport:
-    trace, rank, options, step_index, limits, sole_device, shared = arguments
+    given_trace, rank, options, step_index, limits, sole_device, shared = arguments
+    trace = given_trace.load() if isinstance(given_trace, StoredTrace) else given_trace
     return report_rank(
         trace, rank, options, step_index, limits, sole_device=sole_device, shared_gpu_with=shared
     )

@@ -91,20 +91,22 @@ def diagnose(
             output_ranges=opt.pattern("--output-ranges", output_ranges),
             rules=tuple(rules or ()),
             thresholds=opt.thresholds(threshold),
-            jobs=jobs,
         )
-        with Bars(quiet=quiet) as bars:
-            capture = pipeline.read(
+        with (
+            Bars(quiet=quiet) as bars,
+            pipeline.workers(jobs) as executor,
+            pipeline.opened(
                 traces,
                 rank_regex=opt.rank_pattern(rank_regex),
                 ranks=opt.rank_list(ranks),
                 device=device,
-                jobs=jobs,
+                executor=executor,
                 progress=bars,
-            )
+            ) as capture,
+        ):
             if strict:
                 _refuse_partial(capture)
-            analysis = pipeline.analyze(capture, settings, progress=bars)
+            analysis = pipeline.analyze(capture, settings, executor=executor, progress=bars)
         warn(cautions(analysis.diagnosis, TERMINAL), quiet=quiet, verbose=verbose)
         report = None
         if format_ is opt.Format.MD or output is not None:

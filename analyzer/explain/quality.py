@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import numpy as np
-
 from analyzer.diagnosis import Quality, Rank, Unmeasured
-from analyzer.model import Capture, DeviceKind, HostKind, QualityEntry
+from analyzer.model import Capture, HostKind, QualityEntry
 from analyzer.reconstruct.rank import RankAccount
 
 UNRESOLVED_WAIT = "unresolved-stream-wait"
@@ -121,7 +119,7 @@ _RECORDS = (
 PREDICTIONS = Unmeasured(what="predicted step times", how_to_measure="not computed by this version")
 
 
-def unmeasured(capture: Capture, ranks: list[Rank]) -> list[Unmeasured]:
+def unmeasured(capture: Capture, ranks: list[Rank], *, whole_graphs: bool) -> list[Unmeasured]:
     """Record classes that no input holds, device figures that are null, and what would bring them."""
     held = (
         frozenset().union(*(source.captured for source in capture.sources))
@@ -144,7 +142,7 @@ def unmeasured(capture: Capture, ranks: list[Rank]) -> list[Unmeasured]:
                 "`--trace-fork-before-exec=true`; torch.profiler with ProfilerActivity.CUDA)",
             )
         )
-    if any(np.any(trace.device.kind == DeviceKind.GRAPH) for trace in capture.traces):
+    if whole_graphs:
         result.append(
             Unmeasured(
                 what="what ran inside CUDA graphs: replays were recorded as one row each",

@@ -8,8 +8,8 @@ from analyzer.diagnosis import Input, SharedDevice, Steps
 from analyzer.explain.cautions import WARNING
 from analyzer.explain.rank_report import RankReport
 from analyzer.explain.windows import phases_of
-from analyzer.intervals import measure, union
-from analyzer.model import Capture
+from analyzer.intervals import Intervals, measure, union
+from analyzer.model import Capture, Trace
 
 
 def shared_gpus(capture: Capture) -> dict[int, list[int]]:
@@ -34,13 +34,17 @@ def shared_devices(capture: Capture) -> list[SharedDevice]:
     groups = sorted({(rank, *others) for rank, others in shared_gpus(capture).items() if others})
     result = []
     for group in sorted({tuple(sorted(members)) for members in groups}):
-        tables = [t.device for t, rank in zip(capture.traces, capture.ranks, strict=True) if rank in group]
-        start = np.concatenate([table.start_ns for table in tables])
-        end = np.concatenate([table.end_ns for table in tables])
+        parts = [_busy(capture.trace(at)) for at, rank in enumerate(capture.ranks) if rank in group]
+        start = np.concatenate([starts for starts, _ in parts])
+        end = np.concatenate([ends for _, ends in parts])
         busy = measure(union(start, end))
         span = int(end.max() - start.min())
         result.append(SharedDevice(ranks=list(group), span_ns=span, busy_ns=busy))
     return result
+
+
+def _busy(trace: Trace) -> Intervals:
+    return union(trace.device.start_ns, trace.device.end_ns)
 
 
 def inputs(capture: Capture) -> list[Input]:

@@ -27,15 +27,15 @@ WAITING = "waiting for a late rank"
 UNSPLIT = "collective, waiting and transfer not told apart"
 LOOKS: dict[str, Fill] = {
     **{name: Fill(colour) for name, colour in GROUP_COLOURS.items() if name != "collectives"},
-    "collective, all ranks there": PATH_FILLS["collective.transfer"],
-    WAITING: Fill("#FFFFFF", "////"),
+    "collective, all ranks arrived": PATH_FILLS["collective.transfer"],
+    WAITING: Fill("#F7E4EE", "/////"),
     UNSPLIT: PATH_FILLS["collective.unsplit"],
 }
 """How a lane looks: a colour per group of the path; of collectives, waiting is told from transfer."""
 BLANK = -1
 _LOOK_OF_NAME = {
     **{name: group for group, names in PATH_GROUPS.items() for name in names},
-    "collective.transfer": "collective, all ranks there",
+    "collective.transfer": "collective, all ranks arrived",
     "collective.wait": WAITING,
     "collective.unsplit": UNSPLIT,
 }
@@ -46,15 +46,19 @@ _LOOK_OF = np.array([list(LOOKS).index(_LOOK_OF_NAME[CATEGORY_NAMES[one]]) for o
 class RankLane:
     """A rank's own path over the step, times in ns since its start.
 
-    ``runs``: ``category`` is a position in LOOKS, BLANK where the rank has no step. ``waited_ns`` and
-    ``waited_for`` (the rank waited for longest, -1 none) rest on the segments, not on what is drawn of them.
+    ``runs``: ``category`` is a position in LOOKS, BLANK where the rank has no step, ``lane`` the late rank
+    that is waited for, -1 elsewhere. ``waited_ns`` rests on the segments, not on what is drawn of them.
     """
 
     rank: int
     late_calls: int
     runs: Runs
     waited_ns: int
-    waited_for: int
+
+    def drawn_ns(self, look: int) -> int:
+        """How much of the step has that look."""
+        runs = self.runs
+        return int((runs.end_ns - runs.start_ns)[runs.category == look].sum())
 
 
 @dataclass(frozen=True)
@@ -158,12 +162,9 @@ def _lane(table: SegmentTable, rank: int, window: GlobalWindow) -> RankLane:
     category = np.append(table.category[first + mine].astype(np.int64), BLANK)[row]
     late = np.append(table.late_rank[first + mine].astype(np.int64), -1)[row]
     look = np.where(category == BLANK, BLANK, _LOOK_OF[category])
-    runs = dominant(since, until, look, np.zeros(len(look), np.int64), round(PLOT_IN * DPI))
-    waits = category == Category.COLLECTIVE_WAIT
-    time = np.bincount(late[waits & (late >= 0)], weights=(until - since)[waits & (late >= 0)])
-    waited_for = int(np.argmax(time)) if len(time) else -1
-    waited = int((until - since)[waits].sum())
-    return RankLane(rank, window.late_calls.get(rank, 0), runs, waited, waited_for)
+    runs = dominant(since, until, look, late, round(PLOT_IN * DPI))
+    waited = int((until - since)[category == Category.COLLECTIVE_WAIT].sum())
+    return RankLane(rank, window.late_calls.get(rank, 0), runs, waited)
 
 
 def _partition(
