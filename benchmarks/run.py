@@ -1,31 +1,37 @@
 """Measures reading and diagnosing of large generated traces, as ratios within one run.
 
-``python -m benchmarks.run`` from the repository's root; ``--scale 0.1`` for a tenth of the sizes.
+``python -m benchmarks.run`` from the repository's root; ``--scale 0.1`` for a tenth of the sizes, ``--only
+ranks`` for one table.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from benchmarks import kineto, nsys
+from benchmarks import kineto, nsys, ranks
+from benchmarks.memory import watch
 
 ROOT = Path(__file__).resolve().parent.parent
 TIMEOUT_S = 3600
 MIB = 1 << 20
 GROWTH_LIMIT = 13
 """Ten times the events may take this many times as long."""
+RANKS = (8, 16, 32, 64)
+RANK_EVENTS = 20_000
+"""Events of each rank's file."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What a task cost: the median run by CPU time."""
+    """What a task cost: the median run by CPU time. Worker processes count in all three."""
 
     wall_s: float
     cpu_s: float
@@ -55,12 +61,19 @@ class Row:
 def measure(task: str, path: Path, runs: int) -> Cost:
     """Run a task ``runs`` times, each in a process of its own."""
     costs = []
+    command = [sys.executable, "-m", "benchmarks.tasks", task, str(path)]
     for _ in range(runs):
-        command = [sys.executable, "-m", "benchmarks.tasks", task, str(path)]
-        done = subprocess.run(
-            command, cwd=ROOT, stdout=subprocess.PIPE, text=True, timeout=TIMEOUT_S, check=True
-        )
-        costs.append(Cost(**json.loads(done.stdout.splitlines()[-1])))  # after what the task printed
+        with (
+            tempfile.TemporaryFile() as printed,
+            subprocess.Popen(command, cwd=ROOT, stdout=printed) as process,
+        ):
+            peak = watch(process, TIMEOUT_S)
+            printed.seek(0)
+            lines = printed.read().splitlines()
+        if process.returncode:
+            raise subprocess.CalledProcessError(process.returncode, command)
+        cost = Cost(**json.loads(lines[-1]))  # after what the task printed
+        costs.append(replace(cost, peak_bytes=max(peak, cost.peak_bytes)))
     return sorted(costs, key=lambda cost: cost.cpu_s)[(runs - 1) // 2]
 
 
@@ -118,9 +131,14 @@ def _say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def report(scale: float, runs: int, folder: Path) -> str:
-    """Measure everything and return it as Markdown."""
-    reading, growth = captures(scale)
+def report(scale: float, runs: int, folder: Path, only: str | None = None) -> str:
+    """Measure everything, or the table called ``only``, and return it as Markdown."""
+    tables = [TABLES[only]] if only else list(TABLES.values())
+    return "\n\n".join("\n".join(table(scale, runs, folder)) for table in tables) + "\n"
+
+
+def _reading_table(scale: float, runs: int, folder: Path) -> list[str]:
+    reading, _ = captures(scale)
     lines = [
         "| capture | task | CPU s | wall s | peak MiB | CPU against the first |",
         "|---|---|--:|--:|--:|--:|",
@@ -133,7 +151,12 @@ def report(scale: float, runs: int, folder: Path) -> str:
             f"| {_ratio(row.cost, rows[0].cost)} |"
             for row in rows
         ]
-    lines += ["", "| diagnose | ten times as much | CPU s | growth | peak MiB | peak / file |"]
+    return lines
+
+
+def _growth_table(scale: float, runs: int, folder: Path) -> list[str]:
+    _, growth = captures(scale)
+    lines = ["| diagnose | ten times as much | CPU s | growth | peak MiB | peak / file |"]
     lines += ["|---|---|--:|--:|--:|--:|"]
     for small, large in growth:
         (first,) = _on(small, ["diagnose"], folder, runs)
@@ -144,7 +167,41 @@ def report(scale: float, runs: int, folder: Path) -> str:
             f"| {first.cost.peak_bytes / MIB:.0f} → {second.cost.peak_bytes / MIB:.0f} "
             f"| {second.cost.peak_bytes / second.size:.1f} |"
         )
-    return "\n".join(lines) + "\n"
+    return lines
+
+
+def _ranks_table(scale: float, runs: int, folder: Path) -> list[str]:
+    """Time and memory per rank against those of the fewest ranks; the most ranks with two jobs as well."""
+    lines = [
+        f"| diagnose of | events | files, MiB | CPU s | wall s | CPU per rank against {RANKS[0]} | peak MiB "
+        f"| peak per rank against {RANKS[0]} |",
+        "|---|--:|--:|--:|--:|--:|--:|--:|",
+    ]
+    first = None
+    for count in RANKS:
+        files = folder / f"{count} ranks"
+        files.mkdir()
+        events = ranks.write(files, count, round(RANK_EVENTS * scale))
+        size = sum(path.stat().st_size for path in files.iterdir())
+        for task in ("diagnose ranks", "diagnose ranks, 2 jobs")[: 1 + (count == RANKS[-1])]:
+            _say(f"{count} ranks: {events:,} events: {task}")
+            cost = measure(task, files, runs)
+            first = first or cost
+            share = count / RANKS[0]
+            lines.append(
+                f"| {task.replace('diagnose', str(count))} | {events:,} | {size / MIB:.0f} | {cost.cpu_s:.1f} "
+                f"| {cost.wall_s:.1f} | {cost.cpu_s / first.cpu_s / share:.2f} "
+                f"| {cost.peak_bytes / MIB:.0f} | {cost.peak_bytes / first.peak_bytes / share:.2f} |"
+            )
+        shutil.rmtree(files)
+    return lines
+
+
+TABLES: dict[str, Callable[[float, int, Path], list[str]]] = {
+    "reading": _reading_table,
+    "growth": _growth_table,
+    "ranks": _ranks_table,
+}
 
 
 def _ratio(cost: Cost, base: Cost) -> str:
@@ -156,10 +213,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--scale", type=float, default=1.0, help="part of the full sizes (default 1)")
     parser.add_argument("--runs", type=int, default=1, help="runs per task; the median counts (default 1)")
+    parser.add_argument("--only", choices=sorted(TABLES), help="one table (default: all)")
     parser.add_argument("--output", type=Path, help="a file for the tables, else they are printed")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        tables = report(options.scale, options.runs, Path(folder))
+        tables = report(options.scale, options.runs, Path(folder), options.only)
     if options.output:
         options.output.write_text(tables, encoding="utf-8")
     else:

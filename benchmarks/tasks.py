@@ -1,22 +1,25 @@
 """One measured task in a process of its own: ``python -m benchmarks.tasks NAME FILE`` prints its cost as JSON.
 
-Imports are done before the clock starts, so that a figure is the work on the file. Peak memory is that of
-the whole process (VmHWM), interpreter and libraries included.
+Imports are done before the clock starts, so that a figure is the work on the file; CPU time includes that of worker
+processes. Peak memory is that of the whole process (VmHWM), interpreter and libraries included.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
-import resource
+import os
 import sqlite3
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import msgspec
+
+from benchmarks.memory import peak_bytes
 
 Task = Callable[[Path], object]
 
@@ -51,15 +54,6 @@ NSYS_COLUMNS = {
     "NVTX_EVENTS": "start end globalTid eventType endGlobalTid textId domainId text",
 }
 """The columns that the reader fetches from the generated export."""
-
-
-def peak_bytes() -> int:
-    """Largest resident size of this process so far."""
-    status = Path("/proc/self/status")
-    if status.exists():
-        line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
-        return int(line.split()[1]) * 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def _json_load() -> Task:
@@ -100,7 +94,7 @@ def _read() -> Task:
     return pipeline.read
 
 
-def _diagnose() -> Task:
+def _diagnose(*options: str) -> Task:
     """The command itself, report included."""
     from analyzer import cli, pipeline
     from analyzer.report import cautions, findings, outputs
@@ -110,7 +104,7 @@ def _diagnose() -> Task:
     def run(path: Path) -> object:
         with tempfile.TemporaryDirectory() as folder:
             try:
-                cli.main(["diagnose", str(path), "-o", folder, "--quiet"])
+                cli.main(["diagnose", str(path), "-o", folder, "--quiet", *options])
             except SystemExit as ending:
                 if ending.code:
                     raise
@@ -125,17 +119,25 @@ TASKS: dict[str, Callable[[], Task]] = {
     "SQL aggregate": _sql_aggregate,
     "read": _read,
     "diagnose": _diagnose,
+    "diagnose ranks": partial(_diagnose, "--no-figures"),
+    "diagnose ranks, 2 jobs": partial(_diagnose, "--no-figures", "--jobs", "2"),
 }
+
+
+def _cpu_s() -> float:
+    """CPU time of this process and of the workers that have ended."""
+    times = os.times()
+    return time.process_time() + times.children_user + times.children_system
 
 
 def main(name: str, path: Path) -> None:
     """Run one task and print what it cost."""
     task = TASKS[name]()
-    wall, cpu = time.perf_counter(), time.process_time()
+    wall, cpu = time.perf_counter(), _cpu_s()
     result = task(path)
     cost = {
         "wall_s": time.perf_counter() - wall,
-        "cpu_s": time.process_time() - cpu,
+        "cpu_s": _cpu_s() - cpu,
         "peak_bytes": peak_bytes(),
     }
     del result  # held until here: freeing it is no part of the task

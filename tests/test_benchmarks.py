@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import itertools
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from analyzer import pipeline
-from benchmarks import kineto, nsys, run, schedule, tasks
+from benchmarks import kineto, memory, nsys, ranks, run, schedule, tasks
 
 
 def test_both_files_of_one_schedule_are_the_same_run(tmp_path: Path) -> None:
@@ -45,6 +47,50 @@ def test_steps_do_not_overlap() -> None:
     assert all(before.end_ns <= after.start_ns for before, after in itertools.pairwise(every))
 
 
+def test_the_files_of_many_ranks_are_one_run(tmp_path: Path) -> None:
+    count, steps = 4, 3
+    written = ranks.write(tmp_path, count, steps * ranks.EVENTS_PER_STEP)
+    assert written == count * steps * ranks.EVENTS_PER_STEP
+    capture = pipeline.read(tmp_path)
+    assert list(capture.ranks) == list(range(count))
+    starts, ends = [], []
+    for trace in capture.traces:
+        rows = np.flatnonzero(trace.device.collective >= 0)
+        infos = [trace.collectives[code] for code in trace.device.collective[rows].tolist()]
+        assert [info.sequence for info in infos] == list(range(1, steps * 40 + 1))
+        assert {(info.op, info.group, info.group_ranks) for info in infos} == {
+            ("allreduce", "2", (0, 1, 2, 3))
+        }
+        starts.append(trace.device.start_ns[rows])
+        ends.append(starts[-1] + trace.device.duration_ns[rows])
+    assert np.ptp(ends, axis=0).max() < 5_000 < np.ptp(starts, axis=0).mean()
+    assert (np.argmax(starts, axis=0) == ranks.late_rank(count)).mean() > 0.9
+    diagnosis = pipeline.analyze(capture).diagnosis
+    assert (diagnosis.steps.count, diagnosis.budget[0].phase) == (steps, "decode")
+
+
+def test_memory_counts_descendants() -> None:
+    child = "import time; held = b'x' * (64 << 20); time.sleep(0.5)"
+    parent = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])"
+    with subprocess.Popen([sys.executable, "-c", parent]) as process:
+        peak = memory.watch(process, timeout_s=60)
+    assert peak > 64 << 20
+
+
+def test_a_task_that_takes_too_long_is_ended() -> None:
+    with (
+        subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) as process,
+        pytest.raises(subprocess.TimeoutExpired),
+    ):
+        memory.watch(process, timeout_s=0.1)
+
+
+@pytest.mark.parametrize("task", ["diagnose ranks", "diagnose ranks, 2 jobs"])
+def test_tasks_on_ranks(task: str, tmp_path: Path) -> None:
+    ranks.write(tmp_path, 2, 1)
+    assert run.measure(task, tmp_path, 1).peak_bytes > 0
+
+
 @pytest.mark.parametrize("task", ["json.load", "msgspec typed parse", "read", "diagnose"])
 def test_tasks_on_a_trace(task: str, tmp_path: Path) -> None:
     kineto.write(tmp_path / "trace.json", 2_000, 32)
@@ -63,9 +109,13 @@ def test_the_aggregate_reads_columns_that_exist(tmp_path: Path) -> None:
     }
 
 
-def test_the_report_fills_both_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_report_fills_every_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run, "measure", lambda task, path, runs: run.Cost(2.0, 1.0, run.MIB))
+    monkeypatch.setattr(run, "RANKS", (2, 4))
     text = run.report(0.0001, 1, tmp_path)
     assert text.count("| diagnose |") == 3
     assert "small steps" in text
+    assert [line[:20] for line in text.splitlines() if " ranks" in line[2:9]] == [
+        "| 2 ranks | 5,928 | ", "| 4 ranks | 11,856 |", "| 4 ranks, 2 jobs | ",
+    ]  # fmt: skip
     assert not list(tmp_path.iterdir())
