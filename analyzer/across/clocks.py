@@ -52,6 +52,7 @@ class ClockMap:
     uncertainty_ns: int
     parent: int | None
     shared_calls: int
+    reference: int
     contradictions: int = 0
 
     def to_reference(self, times: IntArray) -> IntArray:
@@ -75,10 +76,18 @@ class ClockMap:
 class Alignment:
     """The clock maps of all ranks that could be compared, by rank; ``alone``: those that could not."""
 
-    reference: int | None
     maps: dict[int, ClockMap]
     alone: tuple[int, ...]
     unsynchronized: frozenset[tuple[str, str]]  # (group label, operation) that someone left early
+
+    @property
+    def references(self) -> tuple[int, ...]:
+        """The reference ranks: one for all ranks that collectives link, directly or over others."""
+        return tuple(sorted({clock.reference for clock in self.maps.values()}))
+
+    def comparable(self, ranks: Sequence[int]) -> bool:
+        """Whether these ranks are all on one clock."""
+        return all(rank in self.maps for rank in ranks) and len({self.maps[r].reference for r in ranks}) <= 1
 
     def uncertainty_ns(self, ranks: Sequence[int]) -> int:
         """How far the clocks of these ranks may stray from one another."""
@@ -104,29 +113,38 @@ class _Edge:
 
 
 def align(parts: Sequence[RankPart], groups: Sequence[Group]) -> Alignment:
-    """Map every rank onto the clock of the lowest one that shares collectives with others."""
+    """Map every rank onto the clock of the lowest one that it shares collectives with, over others if need be."""
     calls = [_Calls(group, parts) for group in groups if len(group.members) > 1 and len(group.calls)]
     ranks = sorted({part.rank for part in parts})
-    shared = {rank: sum(rank in c.group.members for c in calls) for rank in ranks}
-    reference = next((rank for rank in ranks if shared[rank]), None)
-    if reference is None:
-        return Alignment(None, {}, tuple(ranks), frozenset())
-    maps = {reference: ClockMap(reference, 0, 0, 0, None, 0, None, 0)}
-    frontier = [reference]
+    maps: dict[int, ClockMap] = {}
+    for reference in ranks:
+        if reference in maps:
+            continue
+        linked = _linked(reference, [rank for rank in ranks if rank not in maps], calls)
+        if linked:
+            maps[reference] = ClockMap(reference, 0, 0, 0, None, 0, None, 0, reference)
+            for rank, parent in linked:
+                maps[rank] = _mapped(rank, maps[parent], _edge(calls, parent, rank))
+    unsynchronized = frozenset(key for c in calls for key in c.left_early(maps))
+    return Alignment(maps, tuple(rank for rank in ranks if rank not in maps), unsynchronized)
+
+
+def _linked(reference: int, ranks: Sequence[int], calls: Sequence[_Calls]) -> list[tuple[int, int]]:
+    """Ranks that are linked to a reference, each with the rank nearer to it that it shares the most calls with."""
+    found: list[tuple[int, int]] = []
+    known, frontier = {reference}, [reference]
     while frontier:
-        found: dict[int, tuple[int, int]] = {}
+        best: dict[int, tuple[int, int]] = {}
         for parent in frontier:
             for rank in ranks:
-                if rank not in maps:
+                if rank not in known:
                     count = sum(c.common(parent, rank) for c in calls)
-                    if count and (rank not in found or count > found[rank][0]):
-                        found[rank] = (count, parent)
-        for rank in sorted(found):
-            _, parent = found[rank]
-            maps[rank] = _mapped(rank, maps[parent], _edge(calls, parent, rank))
-        frontier = sorted(found)
-    unsynchronized = frozenset(key for c in calls for key in c.left_early(maps))
-    return Alignment(reference, maps, tuple(rank for rank in ranks if rank not in maps), unsynchronized)
+                    if count and (rank not in best or count > best[rank][0]):
+                        best[rank] = (count, parent)
+        frontier = sorted(best)
+        known.update(frontier)
+        found += [(rank, best[rank][1]) for rank in frontier]
+    return found
 
 
 class _Calls:
@@ -238,8 +256,17 @@ def _mapped(rank: int, parent: ClockMap, edge: _Edge) -> ClockMap:
         )
         interval = (bounds[0] - above, bounds[1] + below)
     return ClockMap(
-        rank, offset, drift, epoch, interval, spread + parent.uncertainty_ns, parent.rank, len(edge), contradictions
-    )  # fmt: skip
+        rank=rank,
+        offset_ns=offset,
+        drift_ppb=drift,
+        epoch_ns=epoch,
+        interval_ns=interval,
+        uncertainty_ns=spread + parent.uncertainty_ns,
+        parent=parent.rank,
+        shared_calls=len(edge),
+        reference=parent.reference,
+        contradictions=contradictions,
+    )
 
 
 def _drift(times: IntArray, difference: IntArray) -> int:

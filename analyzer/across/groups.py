@@ -7,7 +7,7 @@ keeps its row with -1 there; nothing after it shifts.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -103,13 +103,64 @@ class _Keys:
         return np.array(codes, np.int64)
 
 
+Offsets = dict[tuple[int, int], int]
+"""By pair of ranks: what must be added to the second one's ends to meet the first one's."""
+
+
 def find_groups(parts: Sequence[RankPart]) -> list[Group]:
-    """All groups with their calls, those that the capture names first, then by label."""
+    """All groups with their calls: those that the capture names, then those that ends that meet tell."""
     by_rank = {part.rank: part for part in parts}
-    groups = [_matched(draft, by_rank) for draft in _named(parts)]
-    for drafts in _unnamed(parts).values():
-        groups += _split_by_coherence(drafts, by_rank)
-    return groups
+    offsets: Offsets = {}
+    groups: list[Group] = []
+    for draft in _named(parts):
+        groups.append(_matched(draft, by_rank, offsets))
+        _learn(groups[-1], by_rank, offsets)
+    found: list[Group] = []
+    for draft in _unnamed(parts):
+        for group in _split_by_coherence(draft, by_rank, offsets):
+            found.append(group)
+            _learn(group, by_rank, offsets)
+    return groups + _merged(found)
+
+
+def _learn(group: Group, by_rank: dict[int, RankPart], offsets: Offsets) -> None:
+    """Remember the offsets between the clocks of a group's ranks."""
+    for column, rank in enumerate(group.members[1:], 1):
+        first = group.members[0]
+        if (first, rank) in offsets:
+            continue
+        both = group.calls[(group.calls[:, [0, column]] >= 0).all(axis=1)][:, [0, column]]
+        tells = np.array(
+            [by_rank[rank].table.text(int(code)) not in ENDS_APART
+             for code in by_rank[rank].arrivals.operation[both[:, 1]]], bool
+        )  # fmt: skip
+        if not tells.any():
+            continue
+        difference = np.sort(
+            by_rank[first].arrivals.end_ns[both[tells, 0]] - by_rank[rank].arrivals.end_ns[both[tells, 1]]
+        )
+        offsets[first, rank] = int(difference[(len(difference) - 1) // 2])
+        offsets[rank, first] = -offsets[first, rank]
+
+
+def _merged(groups: Sequence[Group]) -> list[Group]:
+    """Unnamed groups of one label and the same ranks as one, in the order of their first call."""
+    kept: dict[tuple[str, tuple[int, ...]], Group] = {}
+    for group in groups:
+        key = group.label, group.members
+        held = kept.get(key)
+        if held is not None:
+            calls = np.concatenate((held.calls, group.calls))
+            first = np.where(calls >= 0, calls, np.iinfo(np.int64).max).min(axis=1)
+            group = replace(held, calls=calls[np.argsort(first, kind="stable")])
+        kept[key] = group
+    several = {label for label, _ in kept if sum(other == label for other, _ in kept) > 1}
+    return [
+        replace(group, label=f"{label}, rank {members[0]} and {len(members) - 1} more")
+        if label in several
+        else group
+        for (label, members), group in kept.items()
+    ]
 
 
 def _named(parts: Sequence[RankPart]) -> list[_Draft]:
@@ -121,8 +172,9 @@ def _named(parts: Sequence[RankPart]) -> list[_Draft]:
             if name.unnamed:
                 continue
             rows = np.flatnonzero(part.arrivals.group == code)
-            for key, label, mine in _keys_of(part, name, rows, seen):
-                draft = drafts.setdefault(key, _Draft(label, name.description, name.ranks, name.size))
+            for key, label, pair, mine in _keys_of(part, name, rows, seen):
+                ranks, size = (pair, 2) if pair is not None else (name.ranks, name.size)
+                draft = drafts.setdefault(key, _Draft(label, name.description, ranks, size))
                 held = draft.rows.get(part.rank)
                 draft.rows[part.rank] = mine if held is None else np.sort(np.concatenate((held, mine)))
     return [drafts[key] for key in sorted(drafts, key=str)]
@@ -130,38 +182,49 @@ def _named(parts: Sequence[RankPart]) -> list[_Draft]:
 
 def _keys_of(
     part: RankPart, name: GroupName, rows: IntArray, seen: dict[tuple[object, ...], int]
-) -> Iterable[tuple[tuple[object, ...], str, IntArray]]:
-    """Key, label and rows of the groups that one name stands for.
+) -> Iterable[tuple[tuple[object, ...], str, tuple[int, int] | None, IntArray]]:
+    """Key, label, pair of ranks and rows of the groups that one name stands for.
 
     Names are counters of each process, so ranks decide where they are recorded; of several groups over the
     same ranks the order of first use tells them apart. Sends and receives meet in pairs.
     """
     arrivals = part.arrivals.take(rows)
-    one_way = (arrivals.source >= 0) & (arrivals.target >= 0)
+    operation = np.array([part.table.text(int(code)) or "" for code in arrivals.operation], object)
+    # torch writes only the other end: a send has a target, a recv a source
+    sources = np.where((operation == "send") & (arrivals.source < 0), part.rank, arrivals.source).astype(
+        np.int64
+    )
+    targets = np.where((operation == "recv") & (arrivals.target < 0), part.rank, arrivals.target).astype(
+        np.int64
+    )
+    one_way = np.isin(operation.astype(str), list(ONE_WAY)) & (sources >= 0) & (targets >= 0)
     label = name.name or name.description or "?"
-    for source, target in sorted(
-        set(zip(arrivals.source[one_way].tolist(), arrivals.target[one_way].tolist(), strict=True))
-    ):
-        mine = rows[one_way & (arrivals.source == source) & (arrivals.target == target)]
-        yield ("pair", label, source, target), f"{label}: {source} to {target}", mine
+    for source, target in sorted(set(zip(sources[one_way].tolist(), targets[one_way].tolist(), strict=True))):
+        mine = rows[one_way & (sources == source) & (targets == target)]
+        yield ("pair", label, source, target), f"{label}: rank {source} to {target}", (source, target), mine
     rest = rows[~one_way]
     if not len(rest):
         return
     if name.ranks is not None:
         ordinal = seen.setdefault((name.ranks, name.name), sum(key[0] == name.ranks for key in seen))
-        yield ("ranks", name.ranks, ordinal), label, rest
+        yield ("ranks", name.ranks, ordinal), label, None, rest
     else:
-        yield ("name", label, name.size), label, rest
+        yield ("name", label, name.size), label, None, rest
 
 
-def _unnamed(parts: Sequence[RankPart]) -> dict[str, _Draft]:
-    drafts: dict[str, _Draft] = {}
+def _unnamed(parts: Sequence[RankPart]) -> list[_Draft]:
+    """Groups that nothing names. Inside replays each place of a collective is one of its own at first."""
+    drafts: dict[tuple[str, int], _Draft] = {}
     for part in parts:
         for code, name in enumerate(part.table.groups):
-            if name.unnamed:
-                draft = drafts.setdefault(name.unnamed, _Draft(name.unnamed, None, None, None))
-                draft.rows[part.rank] = np.flatnonzero(part.arrivals.group == code)
-    return drafts
+            if not name.unnamed:
+                continue
+            rows = np.flatnonzero(part.arrivals.group == code)
+            places = part.arrivals.in_replay[rows]
+            for place in np.unique(places).tolist():
+                draft = drafts.setdefault((name.unnamed, place), _Draft(name.unnamed, None, None, None))
+                draft.rows[part.rank] = rows[places == place]
+    return [drafts[key] for key in sorted(drafts)]
 
 
 def _ends(part: RankPart, rows: IntArray, keys: _Keys, *, sized: bool) -> Ends:
@@ -181,7 +244,7 @@ def _sized(draft: _Draft, by_rank: dict[int, RankPart]) -> bool:
     return all(bool((by_rank[rank].arrivals.bytes[rows] >= 0).all()) for rank, rows in draft.rows.items())
 
 
-def _matched(draft: _Draft, by_rank: dict[int, RankPart]) -> Group:
+def _matched(draft: _Draft, by_rank: dict[int, RankPart], offsets: Offsets) -> Group:
     """The calls of a group whose members the capture names."""
     members = tuple(sorted(draft.rows))
     numbers = {rank: by_rank[rank].arrivals.sequence[rows] for rank, rows in draft.rows.items()}
@@ -189,7 +252,7 @@ def _matched(draft: _Draft, by_rank: dict[int, RankPart]) -> Group:
         calls, problem = _by_number(draft, members, by_rank, numbers)
         numbered = True
     else:
-        calls, problem, strangers = _by_ends(draft, members, by_rank)
+        calls, problem, strangers = _by_ends(draft, members, by_rank, offsets, together=True)
         if strangers and not problem:
             who = ", ".join(str(rank) for rank in strangers)
             problem = (
@@ -229,26 +292,37 @@ def _by_number(
 
 
 def _by_ends(
-    draft: _Draft, members: tuple[int, ...], by_rank: dict[int, RankPart]
+    draft: _Draft,
+    members: tuple[int, ...],
+    by_rank: dict[int, RankPart],
+    offsets: Offsets,
+    *,
+    together: bool,
 ) -> tuple[IntArray, str, tuple[int, ...]]:
     """Calls by the alignment of sequences; the ranks that fit to none are named."""
     keys, sized = _Keys(), _sized(draft, by_rank)
     rows = {rank: _ordered(by_rank[rank], draft.rows[rank]) for rank in members}
     ends = {rank: _ends(by_rank[rank], rows[rank], keys, sized=sized) for rank in members}
     call_of = {rank: np.full(len(rows[rank]), -1, np.int64) for rank in members}
-    offsets: dict[int, int] = {members[0]: 0}
+    found: dict[int, int] = {members[0]: 0}
     call_of[members[0]][:] = np.arange(len(rows[members[0]]))
     count = len(rows[members[0]])
     strangers = []
     for rank in members[1:]:
         anchored = by_rank[rank].anchored and by_rank[members[0]].anchored
-        pairing = pair_up(ends[members[0]], ends[rank], anchored=anchored)
+        pairing = pair_up(
+            ends[members[0]],
+            ends[rank],
+            anchored=anchored,
+            together=together,
+            near_ns=offsets.get((members[0], rank)),
+        )
         if pairing is None:
             strangers.append(rank)
             continue
         call_of[rank][pairing.b] = pairing.a
-        offsets[rank] = pairing.offset_ns
-        count = _add_orphans(rank, members, ends, call_of, offsets, count)
+        found[rank] = pairing.offset_ns
+        count = _add_orphans(rank, members, ends, call_of, found, count)
     calls = np.full((count, len(members)), -1, np.int64)
     for column, rank in enumerate(members):
         known = call_of[rank] >= 0
@@ -283,17 +357,17 @@ def _add_orphans(
     return count
 
 
-def _split_by_coherence(draft: _Draft, by_rank: dict[int, RankPart]) -> list[Group]:
+def _split_by_coherence(draft: _Draft, by_rank: dict[int, RankPart], offsets: Offsets) -> list[Group]:
     """Without metadata: ranks whose collectives end together are one group, found one group after another."""
     left = tuple(sorted(draft.rows))
     groups: list[Group] = []
     while left:
         part = _Draft(draft.label, None, None, None, {rank: draft.rows[rank] for rank in left})
-        calls, _, strangers = _by_ends(part, left, by_rank)
+        calls, _, strangers = _by_ends(part, left, by_rank, offsets, together=len(by_rank) == 2)
         members = tuple(rank for rank in left if rank not in strangers)
         keep = [left.index(rank) for rank in members]
         calls = calls[:, keep]
-        label = draft.label if not groups and not strangers else f"{draft.label} of rank {members[0]}"
-        groups.append(Group(label, None, None, None, members, calls[(calls >= 0).any(axis=1)], False))
+        calls = calls[(calls >= 0).any(axis=1)]
+        groups.append(Group(draft.label, None, None, None, members, calls, False))
         left = strangers
     return groups

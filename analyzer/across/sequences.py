@@ -50,22 +50,32 @@ class Pairing:
     offset_ns: int
 
 
-def pair_up(a: Ends, b: Ends, *, anchored: bool) -> Pairing | None:
+FEWEST = 3
+"""So many pairs must end together before ranks that nothing says to belong together are taken to."""
+
+
+def pair_up(
+    a: Ends, b: Ends, *, anchored: bool, together: bool = True, near_ns: int | None = None
+) -> Pairing | None:
     """Pairs of two ranks' collectives; None where no offset makes enough of them end together.
 
     ``anchored``: both clocks are wall clocks, so that only offsets within 50 ms are considered.
+    ``together``: something says that these two ranks take part in one group. ``near_ns``: the offset that
+    other groups gave; then no other one is tried.
     """
     if not len(a) or not len(b):
         return None
-    if len(a) == len(b) and np.array_equal(a.key, b.key):
+    few = min(int(a.ends_together.sum()), int(b.ends_together.sum()))
+    if near_ns is None and len(a) == len(b) and np.array_equal(a.key, b.key):
         whole = np.arange(len(a))
-        if _coherent(a, b):
+        if (together or few >= FEWEST) and _coherent(a, b):
             return Pairing(whole, whole, _middle((a.end_ns - b.end_ns)[_telling(a, b, whole, whole)]))
-    start = _vote(a, b, anchored=anchored)
+    start = near_ns if near_ns is not None else _vote(a, b, anchored=anchored)
     if start is None:
         return None
     mine, other = _follow(a, b, start)
-    if len(mine) < ENOUGH * min(int(a.ends_together.sum()), int(b.ends_together.sum())):
+    fewest = 1 if together or near_ns is not None else FEWEST
+    if not len(mine) or len(mine) < max(ENOUGH * few, fewest):
         return None
     mine, other = _fill(a, b, mine, other)
     return Pairing(mine, other, _middle((a.end_ns[mine] - b.end_ns[other])[_telling(a, b, mine, other)]))

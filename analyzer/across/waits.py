@@ -198,7 +198,7 @@ def _why_not(
         general = MISSING_RANK
     elif len(group.members) < 2:
         general = ALONE
-    elif any(rank not in alignment.maps for rank in group.members):
+    elif not alignment.comparable(group.members):
         general = UNALIGNED
     if general:
         return (general,) * len(operation)

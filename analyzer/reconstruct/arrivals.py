@@ -157,19 +157,40 @@ def _groups(
     for lane, name in zip(lanes, named, strict=True):
         if name is not None:
             of_lane.setdefault(lane, set()).add(name)
+    inside = work.replay[rows] >= 0
     order: dict[tuple[str, int], int] = {}
     result = []
-    for lane, name, kernel in zip(lanes, named, names, strict=True):
+    for lane, name, kernel, in_graph in zip(lanes, named, names, inside.tolist(), strict=True):
         if name is None:
-            only = of_lane.get(lane, set())
-            family = rules.collective_family(kernel) or "unknown"
-            if len(only) == 1 and family == "nccl":
-                name = next(iter(only))
-            else:  # NCCL communicators have a stream each; an engine's own kernels run beside the others
-                place = order.setdefault((family, lane), sum(key[0] == family for key in order))
-                name = GroupName(unnamed=f"{family} {place}" if family == "nccl" else family)
+            name = _unnamed(
+                rules.collective_family(kernel) or "unknown", lane, of_lane, order, in_graph=in_graph
+            )
         result.append(codes.setdefault(name, len(codes)))
     return np.array(result, np.int32), tuple(codes)
+
+
+def _unnamed(
+    family: str,
+    lane: int,
+    of_lane: dict[int, set[GroupName]],
+    order: dict[tuple[str, int], int],
+    *,
+    in_graph: bool,
+) -> GroupName:
+    """What stands for a group that nothing names.
+
+    A NCCL communicator has a stream of its own, as far as torch makes it; an engine's own kernels run
+    beside the others, and nodes of a graph show where they were captured, whatever their group.
+    """
+    if in_graph:
+        return GroupName(unnamed=f"{family} in graphs")
+    if family != "nccl":
+        return GroupName(unnamed=family)
+    only = of_lane.get(lane, set())
+    if len(only) == 1:
+        return next(iter(only))
+    place = order.setdefault((family, lane), len(order))
+    return GroupName(unnamed=family if place == 0 else f"{family}, stream {place + 1}")
 
 
 def _operations(

@@ -208,7 +208,7 @@ def _apply_waits(
         for row in [target] if target >= 0 else roots_of.get(-target - 1, []):
             if origin >= row:
                 discarded += 1
-            elif event[row] < 0 or work.end_ns[origin] > work.end_ns[event[row]]:
+            elif event[row] < 0 or (work.end_ns[origin], origin) > (work.end_ns[event[row]], event[row]):
                 event[row] = origin
     return discarded
 

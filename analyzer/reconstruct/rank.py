@@ -95,7 +95,7 @@ def reconstruct_rank(
     work, clock = correct(match(trace, calls, options.rules), calls, process, sole_device=sole_device)
     constants = learn(work, calls, process)
     replays = find_replays(work, calls, constants.turnaround_ns)
-    targets = SyncTargets(work, calls, process)
+    targets = SyncTargets(work, calls, process, replays)
     slack = 0 if clock.high_ns is None else max(0, clock.high_ns - clock.shift_ns)
     held = find_held(targets, process, sole_device=sole_device, slack_ns=slack)
     bindings = bind(work, calls, process, targets, replays, constants)

@@ -6,6 +6,7 @@ this stream before then, and when did it end" asks here.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,6 +14,7 @@ import numpy as np
 
 from analyzer.cuda_api import CallKind
 from analyzer.model import IntArray, ProcessTrace, StreamFlag
+from analyzer.reconstruct.replays import Replays
 from analyzer.reconstruct.work import Calls, Work
 
 
@@ -31,18 +33,65 @@ class SyncTargets:
     work: Work
     calls: Calls
     process: ProcessTrace
+    replays: Replays | None = None
 
     @cached_property
     def _lanes(self) -> dict[int, _LaneIndex]:
-        index: dict[int, _LaneIndex] = {}
-        for lane, rows in self.work.lanes.items():
-            order = rows[np.argsort(self.work.submitted_ns[rows], kind="stable")]
-            ends = self.work.end_ns[order]
-            best = np.maximum.accumulate(ends)
-            position = np.where(ends == best, np.arange(len(order)), 0)
-            latest = order[np.maximum.accumulate(position)]
-            index[lane] = _LaneIndex(self.work.submitted_ns[order], latest)
-        return index
+        return {lane: self._index(rows) for lane, rows in self.work.lanes.items()}
+
+    @cached_property
+    def _replayed(self) -> dict[int, _LaneIndex]:
+        """By launch stream: the last node of each replay, wherever it ran. The stream is given the whole replay."""
+        if self.replays is None or not len(self.replays):
+            return {}
+        last, lane = self.replays.last, self.replays.lane
+        return {int(value): self._index(last[lane == value]) for value in np.unique(lane)}
+
+    def _index(self, rows: IntArray) -> _LaneIndex:
+        order = rows[np.argsort(self.work.submitted_ns[rows], kind="stable")]
+        ends = self.work.end_ns[order]
+        best = np.maximum.accumulate(ends)
+        position = np.where(ends == best, np.arange(len(order)), 0)
+        latest = order[np.maximum.accumulate(position)]
+        return _LaneIndex(self.work.submitted_ns[order], latest)
+
+    @cached_property
+    def _awaited(self) -> dict[int, _LaneIndex]:
+        """By stream: its waits for events in order of time, with the work that ends last of what they wait for.
+
+        A wait is part of what its stream was given, also without any kernel after it: events that are
+        recorded on the stream and waits for it cover what it waits for.
+        """
+        waits = np.flatnonzero((self.calls.kind == CallKind.STREAM_WAIT) & (self.calls.result <= 0))
+        waits = waits[np.argsort(self.calls.start_ns[waits], kind="stable")]
+        lanes, records = self.sync_row(waits)
+        ids, record_lanes, recorded_ns = self._records
+        if not len(ids):
+            return {}
+        at = np.minimum(np.searchsorted(ids, records), len(ids) - 1)
+        known = np.flatnonzero((lanes >= 0) & (records != 0) & (ids[at] == records))
+        at, waits, lanes = at[known], waits[known], lanes[known]
+        source = np.full(len(waits), -1, np.int64)
+        covers = {int(lane): self.covered_lanes(int(lane)) for lane in np.unique(record_lanes[at])}
+        for lane, covered in covers.items():
+            here = np.flatnonzero(record_lanes[at] == lane)
+            source[here] = self._submitted(covered, recorded_ns[at[here]])
+        times: dict[int, list[int]] = {}
+        rows: dict[int, list[int]] = {}
+        ends = self.work.end_ns
+        for call, lane, record, row in zip(
+            self.calls.start_ns[waits].tolist(), lanes.tolist(), at.tolist(), source.tolist(), strict=True
+        ):
+            for before in covers[int(record_lanes[record])]:  # waits behind which the event was recorded
+                place = bisect_left(times.get(before, []), int(recorded_ns[record])) - 1
+                if place >= 0:
+                    row = _later(ends, row, rows[before][place])
+            mine = rows.setdefault(lane, [])
+            times.setdefault(lane, []).append(call)
+            mine.append(_later(ends, row, mine[-1]) if mine else row)
+        return {
+            lane: _LaneIndex(np.array(times[lane], np.int64), np.array(rows[lane], np.int64)) for lane in rows
+        }
 
     @property
     def lanes(self) -> list[int]:
@@ -51,17 +100,21 @@ class SyncTargets:
 
     def last_on_lane(self, lane: int, before_ns: IntArray) -> IntArray:
         """(m,) row of the latest-ending work submitted to ``lane`` before each instant, -1 none."""
-        if lane not in self._lanes:
-            return np.full(len(before_ns), -1, np.int64)
-        index = self._lanes[lane]
-        at = np.searchsorted(index.submitted_ns, before_ns, side="left") - 1
-        return np.where(at >= 0, index.latest[np.maximum(at, 0)], -1)
+        return _latest(self._lanes.get(lane), before_ns)
 
     def last_on(self, lanes: list[int], before_ns: IntArray) -> IntArray:
-        """The same over several lanes together."""
+        """The same over several lanes together, with replays and with what their pending waits wait for."""
+        best = self._submitted(lanes, before_ns)
+        for lane in lanes:
+            best = self.later(best, _latest(self._awaited.get(lane), before_ns))
+        return best
+
+    def _submitted(self, lanes: list[int], before_ns: IntArray) -> IntArray:
+        """(m,) row of the latest-ending work, replays included, that the lanes were given."""
         best = np.full(len(before_ns), -1, np.int64)
         for lane in lanes:
             best = self.later(best, self.last_on_lane(lane, before_ns))
+            best = self.later(best, _latest(self._replayed.get(lane), before_ns))
         return best
 
     def later(self, a: IntArray, b: IntArray) -> IntArray:
@@ -163,3 +216,18 @@ class SyncTargets:
             | ((kind == CallKind.EVENT_SYNC) & np.isin(record, ids) & (record != 0))
             | ((kind == CallKind.DEVICE_SYNC) & sole_device)
         )
+
+
+def _latest(index: _LaneIndex | None, before_ns: IntArray) -> IntArray:
+    """(m,) latest-ending row of an index before each instant, -1 none."""
+    if index is None or not len(index.latest):
+        return np.full(len(before_ns), -1, np.int64)
+    at = np.searchsorted(index.submitted_ns, before_ns, side="left") - 1
+    return np.where(at >= 0, index.latest[np.maximum(at, 0)], -1)
+
+
+def _later(end_ns: IntArray, a: int, b: int) -> int:
+    """Of two rows (-1 none) the one that ends later; on a tie the later in the total order."""
+    if min(a, b) < 0:
+        return max(a, b)
+    return max(a, b, key=lambda row: (end_ns[row], row))

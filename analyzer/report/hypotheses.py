@@ -31,7 +31,7 @@ def hypothesis_table(diagnosis: Diagnosis) -> str:
             value_text(row.measured),
             "-" if row.measured is None else row.measured.kind,
             gain_text(row),
-            f"{row.evidence[0].file} {row.evidence[0].line:,}" if row.evidence else "-",
+            f"{cell(row.evidence[0].file, 30)} {row.evidence[0].line:,}" if row.evidence else "-",
         ]
         for row in rows[:ROWS_SHOWN]
     ]

@@ -18,6 +18,7 @@ RANKS_SHOWN = 10
 ROWS_SHOWN = 6
 ROWS_IN_APPENDIX = 24
 US = 1_000
+UNALIGNED = "The ranks share no collective that could put them on one clock: each is explained by itself."
 CLOCKS = (
     "The ranks' clocks. An offset is what must be added to a rank's times to get the reference rank's; the interval"
     " holds the true one as long as the clocks drift by less than 100 ppm; the uncertainty is how far the ends of"
@@ -44,6 +45,8 @@ def joint(diagnosis: Diagnosis) -> Ranks | None:
     """What several ranks say together; None where there is one rank."""
     if len(diagnosis.ranks) < 2:
         return None
+    if not _aligned(diagnosis):
+        return Ranks(UNALIGNED, [], "", _collective_table(diagnosis.collectives, ROWS_SHOWN))
     late = [late_rank_sentence(row) for row in diagnosis.late_ranks[:LATE_SHOWN]]
     left = len(diagnosis.late_ranks) - LATE_SHOWN
     if left > 0:
@@ -57,7 +60,7 @@ def joint(diagnosis: Diagnosis) -> Ranks | None:
 
 def appendix(diagnosis: Diagnosis) -> list[View]:
     """The clocks of all ranks, and every kind of collective."""
-    if len(diagnosis.ranks) < 2:
+    if len(diagnosis.ranks) < 2 or not _aligned(diagnosis):
         return []
     views = [View(CLOCKS, _clock_table(diagnosis))]
     if diagnosis.collectives:
@@ -79,10 +82,12 @@ def late_rank_sentence(row: LateRank) -> str:
     )
 
 
+def _aligned(diagnosis: Diagnosis) -> list[Rank]:
+    return [rank for rank in diagnosis.ranks if rank.clock.offset_ns is not None]
+
+
 def _intro(diagnosis: Diagnosis) -> str:
-    aligned = [rank for rank in diagnosis.ranks if rank.clock.offset_ns is not None]
-    if not aligned:
-        return "The ranks share no collective that could put them on one clock: each is explained by itself."
+    aligned = _aligned(diagnosis)
     worst = max(aligned, key=lambda rank: (rank.clock.uncertainty_ns or 0, -rank.rank))
     text = (
         f"{len(aligned)} of {count(len(diagnosis.ranks), 'rank')} are on the clock of rank"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -33,12 +35,13 @@ class Options:
 
 
 class Stub(SimpleNamespace):
-    """``read`` and ``analyze`` as the pipeline has them; an exception in a slot is raised instead."""
+    """``read``, ``opened`` and ``analyze`` as the pipeline has them; an exception in a slot is raised instead."""
 
     capture: Any
     analysis: Any
     read_with: dict[str, Any]
     analyzed_with: Options
+    analyzed_by: Any
 
     def read(self, paths: list[str], **options: Any) -> Any:
         options["progress"].start("reading \x1b[31m", 10)
@@ -46,8 +49,16 @@ class Stub(SimpleNamespace):
         self.read_with = {"paths": list(paths), **options}
         return _give(self.capture)
 
-    def analyze(self, capture: Any, options: Options, *, progress: Any) -> Any:
-        self.analyzed_with = options
+    @contextmanager
+    def workers(self, jobs: int) -> Iterator[str]:
+        yield f"{jobs} workers"
+
+    @contextmanager
+    def opened(self, paths: list[str], **options: Any) -> Iterator[Any]:
+        yield self.read(paths, **options)
+
+    def analyze(self, capture: Any, options: Options, *, executor: Any = None, progress: Any) -> Any:
+        self.analyzed_with, self.analyzed_by = options, executor
         return _give(self.analysis)
 
 

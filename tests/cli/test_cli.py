@@ -84,15 +84,15 @@ def test_options_reach_the_pipeline(pipeline: Stub) -> None:
         dispatch="fwd",
         output_ranges="detok|sample",
         thresholds={"supported": 0.2, "quiet_ns": 30_000.0},
-        jobs=2,
     )
+    assert pipeline.analyzed_by == "2 workers"
     del pipeline.read_with["progress"]
     assert pipeline.read_with == {
         "paths": ["a.json", "b.json"],
         "rank_regex": r"r(?P<rank>\d+)",
         "ranks": [0, 2, 3],
         "device": 1,
-        "jobs": 2,
+        "executor": "2 workers",
     }
 
 

@@ -126,11 +126,12 @@ def test_tables_hold_what_the_json_holds(tmp_path: Path) -> None:
         "place": "thread 4711",
         "correlation": "17",
         "event_start_ns": "",
+        "late_rank": "",
     }
     assert read_csv(folder / "kernels.csv")[0]["occupancy"] == ""
     assert read_csv(folder / "host_time.csv")[0]["stack"] == "decode > model.forward > aten::linear"
     assert read_csv(folder / "collectives.csv") == []
-    assert (folder / "collectives.csv").read_text().startswith("group,op,dtype,bytes,ranks,")
+    assert (folder / "collectives.csv").read_text().startswith("group,description,parallelism,op,dtype,")
 
 
 def test_every_table_is_described() -> None:

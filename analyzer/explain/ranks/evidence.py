@@ -33,7 +33,7 @@ GLOBAL_FILE = "global_path.csv"
 def with_waits(report: RankReport, joint: Joint) -> RankReport:
     """The report of a rank whose collectives were split, with what that says of transfer and late ranks."""
     waits = joint.waits[report.rank.rank]
-    if len(waits.split) and not waits.split.any():
+    if not waits.split.any():
         return report
     clock = joint.alignment.maps.get(report.rank.rank)
     unsure = joint.alignment.uncertainty_ns([report.rank.rank]) if clock is not None else 0
@@ -106,6 +106,7 @@ def global_evidence(
     evidence[LATE] = sorted(waits, key=lambda row: (row.start_ns - row.end_ns, row.rank, row.line))[
         :EVIDENCE_ROWS
     ]
+    split = {SPLIT} if any(calls.split.any() for calls in joint.calls) else set()
     ranks = list(joint.alignment.maps)
     _widen(shares, paths, windows, joint.alignment.uncertainty_ns(ranks))
     parts = [
@@ -114,7 +115,7 @@ def global_evidence(
     return RankEvidence(
         rank=_mostly(paths.segments, rows),
         device_events=sum(report.rank.device_events for report in reports),
-        facts=frozenset.intersection(*(part.facts for part in parts)) | {SPLIT},
+        facts=frozenset.intersection(*(part.facts - {SPLIT} for part in parts)) | split,
         windows=len(windows),
         shares=shares,
         evidence=evidence,

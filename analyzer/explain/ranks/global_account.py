@@ -44,14 +44,10 @@ class GlobalPaths:
 def global_paths(reports: Sequence[RankReport], joint: Joint) -> tuple[GlobalPaths | None, str]:
     """The global account, or None and why there is none. ``reports``: as they came from the ranks."""
     busy = [report for report in reports if report.rank.device_events]
+    why = _why_none(busy, joint)
+    if why:
+        return None, why
     alignment = joint.alignment
-    if len(busy) < 2:
-        return None, "one rank alone has no global path"
-    if alignment.reference is None:
-        return None, "the ranks share no collective that could align their clocks"
-    if any(report.rank.rank not in alignment.maps for report in busy):
-        alone = ", ".join(str(r.rank.rank) for r in busy if r.rank.rank not in alignment.maps)
-        return None, f"rank {alone} shares no collective with the others"
     windows = {report.rank.rank: report.steps_walked for report in busy}
     parts = {report.rank.rank: report.part for report in busy}
     groups = [calls.group for calls in joint.calls]
@@ -68,7 +64,7 @@ def global_paths(reports: Sequence[RankReport], joint: Joint) -> tuple[GlobalPat
     late = lateness(joint.calls)
     waited = [_waited(step, pieces, late) for step, pieces in zip(found, walked, strict=True)]
     results = _results(found, walked, waited, segments, busy, links)
-    account = GlobalAccount(reference_rank=alignment.reference, windows=results)
+    account = GlobalAccount(reference_rank=alignment.references[0], windows=results)
     counts = np.array([len(entry.since_ns) for entry in waited], np.int64)
     return GlobalPaths(account, segments, facts, counts), ""
 
@@ -88,6 +84,22 @@ def _waited(step: Step, pieces: Pieces, late: Lateness) -> Lateness:
     since = np.concatenate((np.maximum(late.since_ns[mine], step.start_ns), crossed[:, 0]))
     until = np.concatenate((late.until_ns[mine], crossed[:, 1]))
     return Lateness(late.late_rank[mine], since, until)
+
+
+def _why_none(busy: Sequence[RankReport], joint: Joint) -> str:
+    """What stands in the way of one clock for all ranks with device work, "" where nothing does."""
+    alignment = joint.alignment
+    ranks = [report.rank.rank for report in busy]
+    alone = [rank for rank in ranks if rank not in alignment.maps]
+    if len(busy) < 2:
+        return "one rank alone has no global path"
+    if not alignment.maps:
+        return "the ranks share no collective that could align their clocks"
+    if alone:
+        return f"rank {', '.join(map(str, alone))} shares no collective with the others"
+    if not alignment.comparable(ranks):
+        return f"the ranks form {len(alignment.references)} groups that no collective links"
+    return ""
 
 
 def rank_links(reports: Sequence[RankReport], joint: Joint) -> dict[int, RankLinks]:

@@ -38,7 +38,7 @@ def on_reference(report: RankReport, joint: Joint) -> RankReport:
         detail = detail[0], _moved(detail[1], shift)
     return replace(
         report,
-        rank=_rank(report.rank, windows, clock, joint.alignment.reference, shift),
+        rank=_rank(report.rank, windows, clock, shift),
         segments=_moved(segments, shift),
         arrival=report.arrival[old],
         evidence={phase: _evidence(evidence, old, shift) for phase, evidence in report.evidence.items()},
@@ -90,9 +90,7 @@ def _collective_totals(segments: SegmentTable, windows: list[Window]) -> IntArra
     return totals
 
 
-def _rank(
-    rank: Rank, windows: list[Window], clock: ClockMap | None, reference: int | None, shift: int
-) -> Rank:
+def _rank(rank: Rank, windows: list[Window], clock: ClockMap | None, shift: int) -> Rank:
     span = rank.device_span
     if span is not None and shift:
         span = DeviceSpan(
@@ -109,11 +107,11 @@ def _rank(
         windows=windows,
         device_span=span,
         constants=constants,
-        clock=_clock(rank.clock, clock, reference),
+        clock=_clock(rank.clock, clock),
     )
 
 
-def _clock(clock: Clock, found: ClockMap | None, reference: int | None) -> Clock:
+def _clock(clock: Clock, found: ClockMap | None) -> Clock:
     if found is None:
         return clock
     return msgspec.structs.replace(
@@ -123,7 +121,7 @@ def _clock(clock: Clock, found: ClockMap | None, reference: int | None) -> Clock
         epoch_ns=found.epoch_ns + found.offset_ns,
         interval_ns=found.interval_ns,
         uncertainty_ns=found.uncertainty_ns,
-        reference_rank=reference,
+        reference_rank=found.reference,
         compared_with=found.parent,
         shared_calls=found.shared_calls,
     )

@@ -69,8 +69,8 @@ def _one_host(joint: JointReport, capture: Capture) -> list[str]:
     }
     found = []
     for rank, clock in sorted(joint.joint.alignment.maps.items()):
-        reference = joint.joint.alignment.reference
-        if reference is None or host[rank] is None or host[rank] != host[reference]:
+        reference = clock.reference
+        if host[rank] is None or host[rank] != host[reference]:
             continue
         if abs(clock.offset_ns) > LARGE_NS:
             found.append(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +25,12 @@ GAPS = frozenset({Category.GAP_DISPATCH, Category.GAP_DEPENDENCY})
 UNSEEN = frozenset({Category.HOST_UNTRACED, Category.HOST_WAIT})
 ON_CPU = CPU_CATEGORIES | {Category.PROFILER}
 SMALL, LARGE, UNKNOWN_GRID = 1, 0, -1
+
+
+@lru_cache
+def of_category(categories: frozenset[Category]) -> npt.NDArray[np.bool_]:
+    """(c,) bool, to be indexed by category."""
+    return np.isin(np.arange(len(Category)), tuple(categories))
 
 
 @dataclass(frozen=True)
@@ -50,7 +57,7 @@ class PathFacts(Columns):
 
     def in_category(self, categories: frozenset[Category]) -> BoolArray:
         """(s,) bool."""
-        return np.isin(np.arange(len(Category)), tuple(categories))[self.category]
+        return of_category(categories)[self.category]
 
     def clipped(self, length: IntArray) -> PathFacts:
         """The same with every segment cut to ``length``, and no part of it longer."""
@@ -118,7 +125,7 @@ class _Reading:
         )
 
     def _in(self, categories: frozenset[Category]) -> BoolArray:
-        return np.isin(np.arange(len(Category)), tuple(categories))[self.whole.category]
+        return of_category(categories)[self.whole.category]
 
     def _covered_by(self, intervals: Intervals) -> IntArray:
         return covered(intervals, self.whole.start_ns, self.whole.end_ns)

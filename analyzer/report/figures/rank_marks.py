@@ -8,8 +8,11 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
+from matplotlib.patches import PathPatch
+from matplotlib.path import Path
 
-from analyzer.report.figures.marks import areas, as_float, label_inside
+from analyzer.report.figures.marks import RASTER_FROM, FloatArray, areas, as_float, label_inside
+from analyzer.report.figures.palette import Fill
 from analyzer.report.figures.rank_step import LOOKS, WAITING, RankStep
 from analyzer.report.figures.sheet import DPI, SMALL_POINTS
 from analyzer.report.figures.text import width_in
@@ -22,7 +25,8 @@ HEAD = 0.13
 LINE_POINTS = 2.6
 JUMP_POINTS = 1.3
 HALO_POINTS = 1.4
-MOST_ARROWS = 80
+MOST_JUMPS = 100
+"""Changes of lane that can still be told apart."""
 
 
 def draw_bars(ax: Axes, step: RankStep, per: int) -> set[str]:
@@ -36,11 +40,31 @@ def draw_bars(ax: Axes, step: RankStep, per: int) -> set[str]:
     for code, (name, fill) in enumerate(LOOKS.items()):
         here = look == code
         if here.any():
-            areas(ax, left[here], right[here], lane[here], lane[here] + BAR, fill)
+            _one_area(ax, left[here], right[here], lane[here], fill)
             found.add(name)
     for at in range(len(runs)):
         _name_longest_wait(ax, step, at, per)
     return found
+
+
+def _one_area(ax: Axes, left: FloatArray, right: FloatArray, top: FloatArray, fill: Fill) -> None:
+    """Bars of one fill as one shape: a thousand hatched ones by themselves take seconds."""
+    x = np.column_stack([left, left, right, right, left])
+    y = np.column_stack([top, top + BAR, top + BAR, top, top])
+    codes = np.tile([Path.MOVETO, Path.LINETO, Path.LINETO, Path.LINETO, Path.CLOSEPOLY], len(left))
+    shape = Path(np.column_stack([x.ravel(), y.ravel()]), codes)
+    ax.add_artist(
+        PathPatch(
+            shape,
+            facecolor=fill.colour,
+            edgecolor=fill.ink,
+            linewidth=0,
+            hatch=fill.hatch or None,
+            antialiased=False,
+            zorder=2,
+            rasterized=len(left) > RASTER_FROM,
+        )
+    ).set_in_layout(False)
 
 
 def _name_longest_wait(ax: Axes, step: RankStep, at: int, per: int) -> None:
@@ -59,16 +83,17 @@ def _name_longest_wait(ax: Axes, step: RankStep, at: int, per: int) -> None:
 
 
 def draw_line(ax: Axes, step: RankStep, per: int) -> int:
-    """The path along its lanes and from lane to lane; returns how many changes of lane are drawn."""
+    """The path along its lanes and from lane to lane; returns how many lines between lanes are drawn."""
     path = step.path
     y = path.lane + LINE_AT
     left, right = as_float(path.start_ns, per), as_float(path.end_ns, per)
     along = [[(a, v), (b, v)] for a, b, v in zip(left.tolist(), right.tolist(), y.tolist(), strict=True)]
     at = np.flatnonzero(path.lane[1:] != path.lane[:-1])
     across = [[(left[i + 1], y[i]), (left[i + 1], y[i + 1])] for i in at.tolist()]
+    few = len(at) <= MOST_JUMPS
     for lines, width, colour, order in (
-        (across, JUMP_POINTS + HALO_POINTS, "#FFFFFF", 3.8),
-        (across, JUMP_POINTS, "#000000", 4.0),
+        (across if few else [], JUMP_POINTS + HALO_POINTS, "#FFFFFF", 3.8),
+        (across if few else [], JUMP_POINTS, "#000000", 4.0),
         (along, LINE_POINTS, "#000000", 4.0),
     ):
         drawn = LineCollection(
@@ -76,12 +101,12 @@ def draw_line(ax: Axes, step: RankStep, per: int) -> int:
         )
         drawn.set_in_layout(False)
         ax.add_collection(drawn, autolim=False)
-    for marker, down in (("v", 1), ("^", -1)) if len(at) <= MOST_ARROWS else ():
+    for marker, down in (("v", 1), ("^", -1)) if few else ():
         to = at[np.sign(path.lane[at + 1] - path.lane[at]) == down] + 1
         if len(to):
             (heads,) = ax.plot(left[to], y[to] - down * HEAD, f"k{marker}", markersize=5, zorder=4.2)
             heads.set(clip_on=False, in_layout=False)
-    return len(at)
+    return len(at) if few else 0
 
 
 def draw_waits(ax: Axes, step: RankStep) -> None:

@@ -13,6 +13,7 @@ from analyzer.diagnosis import GlobalAccount, GlobalWindow
 from analyzer.model import IntArray
 from analyzer.report.figures.lanes import Runs, dominant
 from analyzer.report.figures.palette import GROUP_COLOURS, PATH_FILLS, Fill
+from analyzer.report.figures.rank_pixels import partition, shared_out
 from analyzer.report.figures.sheet import DPI
 from analyzer.report.labels import PATH_GROUPS
 from analyzer.tables import SegmentTable
@@ -54,11 +55,6 @@ class RankLane:
     late_calls: int
     runs: Runs
     waited_ns: int
-
-    def drawn_ns(self, look: int) -> int:
-        """How much of the step has that look."""
-        runs = self.runs
-        return int((runs.end_ns - runs.start_ns)[runs.category == look].sum())
 
 
 @dataclass(frozen=True)
@@ -155,40 +151,13 @@ def _lane(table: SegmentTable, rank: int, window: GlobalWindow) -> RankLane:
     first, last = np.searchsorted(table.rank, [rank, rank + 1])
     start, end = table.start_ns[first:last], table.end_ns[first:last]
     mine = np.flatnonzero((start < window.end_ns) & (end > window.start_ns))
-    row, since, until = _partition(
+    row, since, until = partition(
         start[mine], end[mine], table.window[first + mine] - window.windows[rank],
         window.start_ns, window.end_ns,
     )  # fmt: skip
     category = np.append(table.category[first + mine].astype(np.int64), BLANK)[row]
     late = np.append(table.late_rank[first + mine].astype(np.int64), -1)[row]
     look = np.where(category == BLANK, BLANK, _LOOK_OF[category])
-    runs = dominant(since, until, look, late, round(PLOT_IN * DPI))
+    runs = shared_out(since, until, look, late, round(PLOT_IN * DPI))
     waited = int((until - since)[category == Category.COLLECTIVE_WAIT].sum())
     return RankLane(rank, window.late_calls.get(rank, 0), runs, waited)
-
-
-def _partition(
-    start: IntArray, end: IntArray, window: IntArray, low: int, high: int
-) -> tuple[IntArray, IntArray, IntArray]:
-    """``[low, high)`` cut into a rank's segments and what lies between them: (row, start, end) of each part.
-
-    ``window``: 0 for the rank's own step, which goes first where steps overlap, negative before it. Row is
-    len(start) where the rank has no segment.
-    """
-    own = window == 0
-    own_low = int(start[own].min()) if own.any() else high
-    own_high = int(end[own].max()) if own.any() else low
-    since = np.clip(np.where(window > 0, np.maximum(start, own_high), start), low, high)
-    until = np.clip(np.where(window < 0, np.minimum(end, own_low), end), low, high)
-    order = np.lexsort((until, since))
-    since, until = since[order], until[order]
-    reached = np.maximum.accumulate(np.append(low, until))
-    since = np.maximum(since, reached[:-1])
-    kept = until > since
-    order, since, until = order[kept], since[kept], until[kept]
-    before, after = np.append(low, until), np.append(since, high)
-    blank = after > before
-    row = np.append(order, np.full(int(blank.sum()), len(start)))
-    since, until = np.append(since, before[blank]), np.append(until, after[blank])
-    sorted_ = np.argsort(since, kind="stable")
-    return row[sorted_], since[sorted_], until[sorted_]

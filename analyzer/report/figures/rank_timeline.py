@@ -12,7 +12,6 @@ from analyzer.report.figures.rank_marks import (
     BAR,
     LINE_AT,
     LINE_POINTS,
-    MOST_ARROWS,
     draw_bars,
     draw_line,
     draw_waits,
@@ -27,10 +26,8 @@ PLOT_SHARE = 6.0
 LANE_IN = 0.4
 MOST_NAMED = 4
 LARGE_SHARE = 1 / 3
-MATTERS = 0.01
+MATTERS = 0.02
 """Shares of a step's late calls and of its time from which on a late rank stands out."""
-UNSEEN = 0.02
-"""Share of the step from which on waits that are too short to be drawn are mentioned."""
 
 
 def draw(analysis: Analysis) -> Sheet | str:
@@ -128,22 +125,16 @@ def _note(step: RankStep, jumps: int, looks: set[str]) -> str:
         )
     if any(lane.late_calls for lane in step.lanes):
         notes.append("Late: others waited for the rank in a collective while the path was on it.")
-    waiting = list(LOOKS).index(WAITING)
-    if any(lane.waited_ns - lane.drawn_ns(waiting) > UNSEEN * step.span_ns for lane in step.lanes):
-        notes.append(
-            "A pixel shows what has most of it: shorter waits count only in the column on the right."
-        )
     if any((lane.runs.category == BLANK).any() for lane in step.lanes):
         notes.append("Blank: outside of the rank's steps.")
     if step.hidden:
         notes.append(
             f"Drawn are late ranks, those on the path, and some others: {count(step.hidden, 'rank')} not drawn."
         )
-    changes = len(step.window.ranks_visited) - 1
-    if jumps < changes:
-        notes.append(f"The path changes ranks {count(changes, 'time')}; {jumps:,} of these are drawn.")
-    if jumps > MOST_ARROWS:
-        notes.append("There are too many for arrows.")
+    unseen = len(step.window.ranks_visited) - 1 - jumps
+    if unseen > 0:
+        where = ", or between ranks without a lane" if step.path_leaves else ""
+        notes.append(f"{count(unseen, 'change')} of rank on the path not drawn: too close together{where}.")
     return " ".join(notes)
 
 

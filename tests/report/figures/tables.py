@@ -14,10 +14,12 @@ from matplotlib.text import Text
 from analyzer.analysis import Analysis
 from analyzer.categories import Binding, Category
 from analyzer.diagnosis import Detail, Diagnosis
+from analyzer.explain.segments import join_tables
 from analyzer.report.figures.sheet import Sheet
 from analyzer.tables import NO_EVENT, DetailKind, DetailTable, QueueTable, SegmentTable
 from tests.report import builder
 from tests.report.builder import MS
+from tests.report.figures import rank_tables
 
 MAIN, OTHER, COMPUTE, COMM = range(4)
 LANES = ("thread 11 (decode-main)", "thread 12", "device 0 stream 7", "device 0 stream 20")
@@ -51,6 +53,21 @@ DETAIL = Detail(
     why="the median step of phase decode",
     events=len(EVENTS),
     left_out=0,
+)
+
+# the same step together with a rank 1 that comes last, as rows of rank_tables
+JOINT = rank_tables.account(
+    rank_tables.window(
+        2, ranks_visited=[1, 0], late_ranks=[1], late_calls={1: 1}, waited_ns=3 * MS, windows={0: 2, 1: 0}
+    )
+)
+RANK_ONE = (
+    (1, 0, 20 * MS, 29 * MS, Category.KERNEL, -1),
+    (1, 0, 29 * MS, 30 * MS, Category.COLLECTIVE_TRANSFER, -1),
+)
+JOINT_PATH = (
+    (1, 2, 20 * MS, 29 * MS, Category.KERNEL, -1),
+    (0, 2, 29 * MS, 30 * MS, Category.COLLECTIVE_TRANSFER, -1),
 )
 
 
@@ -114,8 +131,10 @@ def queue_table(bins: int = 100, rank: int = 0) -> QueueTable:
 
 def analysis(diagnosis: Diagnosis | None = None, **changes: Any) -> Analysis:
     """Everything a figure can be drawn from."""
-    whole = diagnosis or builder.diagnosis(detail=DETAIL)
-    return replace(Analysis(whole, segment_table(), queue_table(), detail_table()), **changes)
+    path = rank_tables.global_table(JOINT_PATH)
+    whole = diagnosis or builder.diagnosis(detail=DETAIL, global_=JOINT)
+    table = join_tables([segment_table(), rank_tables.segment_table(RANK_ONE)])
+    return replace(Analysis(whole, table, queue_table(), detail_table(), path), **changes)
 
 
 def hostile(text: str) -> Analysis:

@@ -13,7 +13,9 @@ from analyzer.diagnosis import Diagnosis
 from analyzer.report.figures import NAMES
 from analyzer.report.figures.sheet import Sheet, drawing
 from tests.report import builder
+from tests.report.builder import MS
 from tests.report.figures import tables
+from tests.report.figures.rank_tables import joint
 from tests.report.figures.tables import layout_problems
 from tests.shared import needs_shared, trace_path
 
@@ -37,18 +39,31 @@ def one_step() -> Diagnosis:
     return builder.diagnosis(ranks=ranks, budget=[builder.budget(windows=1)], detail=tables.DETAIL)
 
 
+LONG = "W" * 300
+HOSTILE = "$\\frac{a}{b$ x_y^z \\ % #\x1b[31m\n线 ядро نواة 🚀 é̸\x00\u202e\udce9"
 INPUTS: dict[str, Callable[[], Analysis]] = {
     "small": tables.analysis,
     "many steps": lambda: tables.analysis(many_steps()),
     "many ranks": lambda: tables.analysis(many_ranks()),
     "one step": lambda: tables.analysis(one_step()),
-    "long names": lambda: tables.hostile("W" * 300),
-    "hostile names": lambda: tables.hostile(
-        "$\\frac{a}{b$ x_y^z \\ % #\x1b[31m\n线 ядро نواة 🚀 é̸\x00\u202e\udce9"
-    ),
+    "long names": lambda: tables.hostile(LONG),
+    "hostile names": lambda: tables.hostile(HOSTILE),
     "empty names": lambda: tables.hostile(""),
+    "two ranks": lambda: joint(2, late=lambda _: 1, span_ns=10_000),
+    "512 ranks": lambda: joint(512, 40, late=lambda call: call * 37 % 512),
+    "very many calls": lambda: joint(8, 2_000, late=lambda call: call * 5 % 8, span_ns=10_000 * MS),
+    "long names of ranks": lambda: joint(text=LONG),
+    "hostile names of ranks": lambda: joint(text=HOSTILE),
+    "empty names of ranks": lambda: joint(text=""),
 }
-WITH_NAMES = tuple(name for name in NAMES if name != "launch_and_queue")
+OF_ONE_RANK = tuple(name for name in NAMES if name != "rank_timeline")
+WITH_NAMES = tuple(name for name in OF_ONE_RANK if name != "launch_and_queue")
+OF_RANKS = (
+    "two ranks",
+    "512 ranks",
+    "very many calls",
+    *(f"{kind} names of ranks" for kind in ("long", "hostile", "empty")),
+)
 CASES = [
     *(("small", name) for name in NAMES),
     ("many steps", "budget_over_steps"),
@@ -58,6 +73,7 @@ CASES = [
     *(("long names", name) for name in WITH_NAMES),
     *(("hostile names", name) for name in WITH_NAMES),
     *(("empty names", name) for name in ("timeline", "kernels_on_path")),
+    *((kind, "rank_timeline") for kind in OF_RANKS),
 ]
 
 
@@ -84,8 +100,10 @@ def test_no_text_overlaps_or_is_cut_off(kind: str, name: str) -> None:
     ("path", "drawn"),
     [
         ("nsysai/mfu_2gpu_after.sqlite", NAMES),
-        ("tracelens-vllm/vllm_decode_fullgraph.json.gz", NAMES),
+        ("tracelens-vllm/vllm_decode_fullgraph.json.gz", OF_ONE_RANK),
         ("odd/cpu_only_gloo_rank34.pt.trace.json.gz", ("budget_over_steps", "timeline")),
+        ("astra-megatron-tp8", ("rank_timeline",)),
+        ("torchrec-a2a", ("rank_timeline",)),
     ],
 )
 def test_real_captures_read_well(path: str, drawn: tuple[str, ...]) -> None:
