@@ -17,10 +17,12 @@ from fixtures.blind_ranks.shares import (
     begins_of,
     crossings,
     late_calls,
+    measure,
     overlap,
     true_shares,
     union,
     wait_shares,
+    waited,
     waited_for_share,
     waits_for,
 )
@@ -63,17 +65,18 @@ def test_a_hop_crosses_the_wait_of_the_rank_that_it_leaves() -> None:
         TRANSFER: 12_000,
         "device-turnaround": 1_000,
         "kernel-bound": 20_000,
-        LATE_RANK: 40_000,  # rank 0 arrived at 5, rank 1 at 45
     }
     path = PathWalk(run, "global").path(global_windows(run)[0])
     assert crossings(path) == [(1, (5_000, 45_000))]
+    assert waited(path, run.meetings) == [(1, (5_000, 45_000))] * 2  # over the hop, and on the late rank
+    assert measure(waited(path, run.meetings)) == 40_000
     assert late_calls(run.meetings) == Counter({1: 1})
 
 
 def test_a_path_that_stays_on_the_late_rank_crosses_no_wait_but_others_wait_for_it() -> None:
     run = run_of((MEET,), (slow(40_000), MEET, kernel(20_000)))
-    assert LATE_RANK not in found(run)
     windows = global_windows(run)
+    assert true_shares(run, windows, [0])[LATE_RANK] == 40_000 / 78_000
     assert waited_for_share(run, windows, [0]) == 40_000 / 78_000
     assert waits_for(run.meetings) == {1: [(5_000, 45_000)]}
 
@@ -86,7 +89,7 @@ def test_crossed_waits_that_overlap_count_once() -> None:
     run = simulate(Program(ranks, (Group("g", (0, 1)), Group("h", (1, 2))), ROUND))
     path = PathWalk(run, "global").path(global_windows(run)[0])
     assert crossings(path) == [(2, (5_000, 65_000)), (1, (5_000, 78_000))]
-    assert found(run)[LATE_RANK] == 73_000
+    assert measure(waited(path, run.meetings)) == 73_000
     assert found(run)[TRANSFER] == 24_000
     # The path is on rank 2 until 65 and on rank 1 until 78: others wait for both from 5 on.
     assert waited_for_share(run, global_windows(run), [0]) == 73_000 / 100_000
@@ -126,7 +129,7 @@ def test_exclusive_quantities_are_the_whole_global_path(seed: int) -> None:
             if segment.category in (Category.HOST_SYNC_RETURN, Category.COLLECTIVE_WAIT)
         )
         assert sum(ns[name] for name in (*EXCLUSIVE, TRANSFER)) + others == length
-        assert 0 <= ns[LATE_RANK] <= length
+        assert 0 <= measure(waited(path, run.meetings)) <= length
         assert ns["small-grids"] <= ns["kernel-bound"]
         assert all(window.start_ns <= start < end <= window.end_ns for _, (start, end) in crossings(path))
     shares = true_shares(run, windows, range(len(windows)))

@@ -60,7 +60,7 @@ def late_rank(**changes: Any) -> LateRank:
         "behind_ns": Spread(median=178_000, p95=400_000),
         "wait_total_ns": 9 * MS,
         "cause_ns": {"host.framework": 2 * MS, "launch.dispatch": 500_000},
-        "cause": "its CPU did other work than submitting (80 % of that time), its CPU submitted work (20 % of that time)",
+        "cause": "its CPU did other work than submitting (80 % of that time)",
         "suspects": ["scheduler.step", "aten::mm"],
     }
     return LateRank(**{**values, **changes})
