@@ -6,6 +6,7 @@ keeps its row with -1 there; nothing after it shifts.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -103,8 +104,12 @@ class _Keys:
         return np.array(codes, np.int64)
 
 
-Offsets = dict[tuple[int, int], int]
-"""By pair of ranks: what must be added to the second one's ends to meet the first one's."""
+Offsets = dict[tuple[int, int], tuple[int, int]]
+"""By pair of ranks: what must be added to the second one's ends to meet the first one's, and how far they stray."""
+TIGHT_NS = 5_000
+"""Ends of one collective of ranks whose clocks are known meet at least that well, or this times as well ..."""
+TIMES = 3
+"""... as those of the groups that the clocks are known by."""
 
 
 def find_groups(parts: Sequence[RankPart]) -> list[Group]:
@@ -120,7 +125,26 @@ def find_groups(parts: Sequence[RankPart]) -> list[Group]:
         for group in _split_by_coherence(draft, by_rank, offsets):
             found.append(group)
             _learn(group, by_rank, offsets)
-    return groups + _merged(found)
+    return _labelled(groups + _merged(found))
+
+
+def _labelled(groups: Sequence[Group]) -> list[Group]:
+    """Groups with labels of their own: names are counters of each process, and two may share one."""
+    count = Counter(group.label for group in groups)
+    return [
+        replace(group, label=f"{group.label} of ranks {_ranks(group.members)}")
+        if count[group.label] > 1
+        else group
+        for group in groups
+    ]
+
+
+def _ranks(members: tuple[int, ...]) -> str:
+    """``0-3`` or ``0, 2``; of many the first and how many more."""
+    if len(members) > 2 and members == tuple(range(members[0], members[-1] + 1)):
+        return f"{members[0]}-{members[-1]}"
+    shown = ", ".join(map(str, members[:4]))
+    return shown if len(members) <= 4 else f"{shown} and {len(members) - 4} more"
 
 
 def _learn(group: Group, by_rank: dict[int, RankPart], offsets: Offsets) -> None:
@@ -139,8 +163,24 @@ def _learn(group: Group, by_rank: dict[int, RankPart], offsets: Offsets) -> None
         difference = np.sort(
             by_rank[first].arrivals.end_ns[both[tells, 0]] - by_rank[rank].arrivals.end_ns[both[tells, 1]]
         )
-        offsets[first, rank] = int(difference[(len(difference) - 1) // 2])
-        offsets[rank, first] = -offsets[first, rank]
+        offset = int(difference[(len(difference) - 1) // 2])
+        stray = int(np.quantile(np.abs(difference - offset), 0.95))
+        offsets[first, rank], offsets[rank, first] = (offset, stray), (-offset, stray)
+
+
+def _between(offsets: Offsets, a: int, b: int) -> tuple[int | None, int]:
+    """Offset from b's clock to a's, directly or over other ranks, and how far it strays; None where none is known."""
+    reached = {a: (0, 0)}
+    frontier = [a]
+    while frontier and b not in reached:
+        following = []
+        for (first, second), (offset, stray) in offsets.items():
+            if first in frontier and second not in reached:
+                through, so_far = reached[first]
+                reached[second] = (through + offset, so_far + stray)
+                following.append(second)
+        frontier = following
+    return reached.get(b, (None, 0))
 
 
 def _merged(groups: Sequence[Group]) -> list[Group]:
@@ -154,13 +194,7 @@ def _merged(groups: Sequence[Group]) -> list[Group]:
             first = np.where(calls >= 0, calls, np.iinfo(np.int64).max).min(axis=1)
             group = replace(held, calls=calls[np.argsort(first, kind="stable")])
         kept[key] = group
-    several = {label for label, _ in kept if sum(other == label for other, _ in kept) > 1}
-    return [
-        replace(group, label=f"{label}, rank {members[0]} and {len(members) - 1} more")
-        if label in several
-        else group
-        for (label, members), group in kept.items()
-    ]
+    return list(kept.values())
 
 
 def _named(parts: Sequence[RankPart]) -> list[_Draft]:
@@ -310,12 +344,14 @@ def _by_ends(
     strangers = []
     for rank in members[1:]:
         anchored = by_rank[rank].anchored and by_rank[members[0]].anchored
+        near, stray = _between(offsets, members[0], rank)
         pairing = pair_up(
             ends[members[0]],
             ends[rank],
             anchored=anchored,
             together=together,
-            near_ns=offsets.get((members[0], rank)),
+            near_ns=near,
+            within_ns=NEAR_NS if together else min(max(TIMES * stray, TIGHT_NS), NEAR_NS),
         )
         if pairing is None:
             strangers.append(rank)

@@ -26,7 +26,9 @@ ANCHORED_NS = 50_000_000
 FOLLOWED = 16
 """The offset is followed over the median of so many matches: clocks drift."""
 ENOUGH = 0.5
-"""Share of the shorter sequence that must find partners at one offset, else the sequences do not belong together."""
+"""Share of the shorter sequence that must find partners at one offset, else nothing can be matched ..."""
+NEARLY_ALL = 0.9
+"""... and of ranks that nothing says to belong together: two groups at the same work meet by chance now and then."""
 
 
 @dataclass(frozen=True)
@@ -55,13 +57,19 @@ FEWEST = 3
 
 
 def pair_up(
-    a: Ends, b: Ends, *, anchored: bool, together: bool = True, near_ns: int | None = None
+    a: Ends,
+    b: Ends,
+    *,
+    anchored: bool,
+    together: bool = True,
+    near_ns: int | None = None,
+    within_ns: int = NEAR_NS,
 ) -> Pairing | None:
     """Pairs of two ranks' collectives; None where no offset makes enough of them end together.
 
     ``anchored``: both clocks are wall clocks, so that only offsets within 50 ms are considered.
     ``together``: something says that these two ranks take part in one group. ``near_ns``: the offset that
-    other groups gave; then no other one is tried.
+    other groups gave; then no other one is tried, and ends must meet it to ``within_ns``.
     """
     if not len(a) or not len(b):
         return None
@@ -73,9 +81,9 @@ def pair_up(
     start = near_ns if near_ns is not None else _vote(a, b, anchored=anchored)
     if start is None:
         return None
-    mine, other = _follow(a, b, start)
+    mine, other = _follow(a, b, start, within_ns if near_ns is not None else NEAR_NS)
     fewest = 1 if together or near_ns is not None else FEWEST
-    if not len(mine) or len(mine) < max(ENOUGH * few, fewest):
+    if not len(mine) or len(mine) < max((ENOUGH if together else NEARLY_ALL) * few, fewest):
         return None
     mine, other = _fill(a, b, mine, other)
     return Pairing(mine, other, _middle((a.end_ns[mine] - b.end_ns[other])[_telling(a, b, mine, other)]))
@@ -160,7 +168,7 @@ def _thinned(best: IntArray, offsets: IntArray, apart_ns: int) -> list[int]:
     return kept
 
 
-def _follow(a: Ends, b: Ends, offset: int) -> tuple[IntArray, IntArray]:
+def _follow(a: Ends, b: Ends, offset: int, within_ns: int) -> tuple[IntArray, IntArray]:
     """Nearest partners at a followed offset, from where the votes fit best towards both edges."""
     of_key = {key: (a.end_ns[at].tolist(), at.tolist()) for key, at in group_indices(a.key).items()}
     first = _seed(b, offset, of_key)
@@ -175,7 +183,7 @@ def _follow(a: Ends, b: Ends, offset: int) -> tuple[IntArray, IntArray]:
             if found is None:
                 continue
             where, distance = found
-            if abs(distance) > NEAR_NS:
+            if abs(distance) > within_ns:
                 continue
             recent.append(at + distance)
             held = partner.get(where)
