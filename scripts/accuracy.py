@@ -1,9 +1,10 @@
 """Analyze the blind sets and write docs/accuracy.md.
 
-Usage: python scripts/accuracy.py [--held-out] [--jobs N]
+Usage: python scripts/accuracy.py [--only one-rank | several-ranks] [--held-out] [--seeds FIRST-LAST] [--jobs N]
 
-Without ``--held-out`` only the development and the spent set are made, analyzed and reported. The flag is for the
-end: results of the held-out set are not looked at while rules or thresholds may still change.
+Without ``--held-out`` only the development and the spent sets are made, analyzed and reported. The flag is for the
+end: results of a held-out set are not looked at while rules or thresholds may still change. With ``--only`` the
+other part of the page stays as it is. With ``--seeds`` the figures of these seeds are printed and the page stays.
 """
 
 from __future__ import annotations
@@ -11,22 +12,25 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
+from typing import TypeVar
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # run as a script: the generator is not part of the installed package
 
-from fixtures.blind import DEVELOPMENT, HELD_OUT, SPENT, figures  # noqa: E402
-from fixtures.blind.figures import BANDS, VERDICTS, Row, Score  # noqa: E402
+from fixtures import blind, blind_ranks  # noqa: E402
+from fixtures.blind import DEVELOPMENT, HELD_OUT, SPENT, figures, sections  # noqa: E402
 from fixtures.blind.outcomes import Outcome, outcome_of  # noqa: E402
 from fixtures.blind.shares import HYPOTHESES  # noqa: E402
+from fixtures.blind_ranks import outcomes as ranks_outcomes  # noqa: E402
+from fixtures.blind_ranks import page as ranks_page  # noqa: E402
 
 DOCUMENT = ROOT / "docs" / "accuracy.md"
-SHOWN = 40
-"""At most this many wrong answers are listed."""
+ONE, SEVERAL = "one-rank", "several-ranks"
+Found = TypeVar("Found", bound=Outcome)
 
 INTRODUCTION = f"""# Accuracy on blind sets
 
@@ -66,12 +70,12 @@ What this cannot show: whether real devices behave like the simulator. Real capt
 """
 
 
-def outcomes_of(seeds: Sequence[int], jobs: int) -> list[Outcome]:
+def outcomes_of(seeds: Sequence[int], jobs: int, outcome: Callable[[int], Found]) -> list[Found]:
     """All outcomes of a set, with progress on stderr."""
     found = []
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        for outcome in pool.map(outcome_of, seeds, chunksize=4):
-            found.append(outcome)
+        for one in pool.map(outcome, seeds, chunksize=4):
+            found.append(one)
             if len(found) % 24 == 0 or len(found) == len(seeds):
                 sys.stderr.write(f"{len(found)} of {len(seeds)} captures\n")
     return found
@@ -113,131 +117,13 @@ def document(
 
 def section(title: str, outcomes: Sequence[Outcome], remark: str = "") -> list[str]:
     """One set as lines of Markdown."""
-    lines = [f"## {title}", "", *([remark, ""] if remark else [])]
-    for part in (_bars, _by_hypothesis, _confusion, _calibration, _wrong):
-        lines += [*part(outcomes), ""]
-    return lines
+    return [f"## {title}", "", *([remark, ""] if remark else []), *sections.tables(outcomes, HYPOTHESES)]
 
 
-def _bars(outcomes: Sequence[Outcome]) -> Iterator[str]:
-    rows = figures.rows_of(outcomes)
-    total = figures.score(rows)
-    unusable = sum(bool(outcome.problem) for outcome in outcomes)
-    complete = sum(outcome.complete for outcome in outcomes)
-    yield f"{len(outcomes)} captures, {complete} of them complete with exact clocks."
-    if unusable:
-        yield f"In {unusable} the steps were found otherwise than by their markers; they are left out."
-    yield ""
-    yield "| figure | measured | required |"
-    yield "|---|---|---|"
-    yield f"| right where a cause holds at least 15 % | {_of(total.right, total.holding)} | 95 % |"
-    yield f"| intervals that hold the true share | {_of(total.inside, total.intervals)} | 90 % |"
-    yield f"| invented causes | {len(figures.invented(rows))} | 0 |"
-    yield f"| denied causes | {len(figures.denied(rows))} | 0 |"
-    yield f"| supported, truly below 10 % | {len(figures.overstated(rows))} | - |"
-    yield f"| contradicted, truly above 2 % | {len(figures.understated(rows))} | - |"
-
-
-def _by_hypothesis(outcomes: Sequence[Outcome]) -> Iterator[str]:
-    yield "| hypothesis | holds at least 15 % | right | intervals hold | mean error of the share | unmeasured |"
-    yield "|---|---|---|---|---|---|"
-    for name in HYPOTHESES:
-        found = figures.score(figures.rows_of(outcomes, name))
-        yield f"| `{name}` | {found.holding} | {_right(found)} | {_of(found.inside, found.intervals)} | " + (
-            f"{_points(found.mean_error)} | {found.unmeasured} |"
-        )
-
-
-def _right(found: Score) -> str:
-    return _of(found.right, found.holding) if found.holding else "-"
-
-
-def _confusion(outcomes: Sequence[Outcome]) -> Iterator[str]:
-    yield "Captures by true share and verdict; in each cell the planted ones + the others:"
-    yield ""
-    yield "| hypothesis | true share | " + " | ".join(VERDICTS) + " |"
-    yield "|---|---|" + "---|" * len(VERDICTS)
-    for name in HYPOTHESES:
-        counts = figures.confusion(figures.rows_of(outcomes, name))
-        for at, (low, high) in enumerate(BANDS):
-            cells = [_cell(counts[at, verdict, True], counts[at, verdict, False]) for verdict in VERDICTS]
-            span = _span(low, high)
-            yield f"| `{name}` | {span} | " + " | ".join(cells) + " |"
-
-
-def _span(low: float, high: float) -> str:
-    return f"{100 * low:.0f} to {100 * high:.0f} %" if high <= 1 else f"{100 * low:.0f} % and more"
-
-
-def _cell(planted: int, others: int) -> str:
-    return f"{planted} + {others}" if planted or others else ""
-
-
-def _calibration(outcomes: Sequence[Outcome]) -> Iterator[str]:
-    yield "Calibration of the intervals. They are widened by what is inferred or unattributed and by a bootstrap over"
-    yield "the windows; the truth is that of the same windows: in complete captures they should nearly always hold it."
-    yield ""
-    yield "| captures | intervals | truth below | inside | above | width: median | 90 % | largest |"
-    yield "|---|---|---|---|---|---|---|---|"
-    parts = (
-        ("complete, exact clocks", [outcome for outcome in outcomes if outcome.complete]),
-        ("the others", [outcome for outcome in outcomes if not outcome.complete]),
-        ("all", list(outcomes)),
-    )
-    for name, members in parts:
-        rows = figures.rows_of(members)
-        found, width = figures.score(rows), figures.widths(rows)
-        shares = (_of(n, found.intervals) for n in (found.below, found.inside, found.above))
-        spread = (_points(figures.quantile(width, share)) for share in (0.5, 0.9, 1.0))
-        yield f"| {name} | {found.intervals} | " + " | ".join((*shares, *spread)) + " |"
-    yield ""
-    places = figures.tenths(figures.rows_of(outcomes))
-    yield "Truths inside their interval, by tenth of it from the lower to the upper end: " + (
-        ", ".join(map(str, places)) + "."
-    )
-
-
-def _wrong(outcomes: Sequence[Outcome]) -> Iterator[str]:
-    rows = figures.rows_of(outcomes)
-    wrong = {
-        "not supported": figures.missed(rows),
-        "invented": figures.invented(rows),
-        "denied": figures.denied(rows),
-        "supported below 10 %": figures.overstated(rows),
-        "contradicted above 2 %": figures.understated(rows),
-    }
-    listed: dict[tuple[int, str], Row] = {}
-    kinds: dict[tuple[int, str], list[str]] = {}
-    for kind, members in wrong.items():
-        for seed, answer in members:
-            listed[seed, answer.hypothesis] = (seed, answer)
-            kinds.setdefault((seed, answer.hypothesis), []).append(kind)
-    if not listed:
-        yield "No verdict was wrong."
-        return
-    yield (
-        "Every wrong verdict:"
-        if len(listed) <= SHOWN
-        else f"The first {SHOWN} of {len(listed)} wrong verdicts:"
-    )
-    yield ""
-    yield "| seed | hypothesis | true share | reported | interval | verdict | wrong because |"
-    yield "|---|---|---|---|---|---|---|"
-    for key in sorted(listed)[:SHOWN]:
-        seed, answer = listed[key]
-        span = "-" if answer.low is None else f"{_points(answer.low)} to {_points(answer.high)}"
-        yield (
-            f"| {seed} | `{answer.hypothesis}` | {_points(answer.truth)} | {_points(answer.value)} | {span} | "
-            + (f"{answer.verdict} | {', '.join(kinds[key])} |")
-        )
-
-
-def _of(count: int, whole: int) -> str:
-    return f"{count} of {whole} ({100 * count / whole:.1f} %)" if whole else "0 of 0"
-
-
-def _points(share: float | None) -> str:
-    return "-" if share is None else f"{100 * share:.2f} %"
+def halves(page: str) -> tuple[str, str]:
+    """The parts of a page: one rank, several ranks (empty where it has none)."""
+    one, title, several = page.partition(ranks_page.TITLE)
+    return one.rstrip() + "\n", title + several
 
 
 def _commit() -> str:
@@ -246,16 +132,58 @@ def _commit() -> str:
     return subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
 
 
+def one_rank(jobs: int, *, held_out: bool) -> str:
+    """The part about one rank, measured anew."""
+    development, spent = (outcomes_of(seeds, jobs, outcome_of) for seeds in (DEVELOPMENT, SPENT))
+    last = outcomes_of(HELD_OUT, jobs, outcome_of) if held_out else None
+    return document(development, spent, last, _commit())
+
+
+def several_ranks(jobs: int, *, held_out: bool) -> str:
+    """The part about several ranks, measured anew."""
+    outcome = ranks_outcomes.outcome_of
+    development = outcomes_of(blind_ranks.DEVELOPMENT, jobs, outcome)
+    last = outcomes_of(blind_ranks.HELD_OUT, jobs, outcome) if held_out else None
+    return ranks_page.document(development, last, _commit())
+
+
+def figures_of(kind: str, seeds: range, jobs: int) -> str:
+    """The tables of any seeds."""
+    if kind == ONE:
+        lines = sections.tables(outcomes_of(seeds, jobs, outcome_of), HYPOTHESES)
+    else:
+        lines = ranks_page.tables(outcomes_of(seeds, jobs, ranks_outcomes.outcome_of))
+    return "\n".join(lines)
+
+
+def seed_range(text: str) -> range:
+    """``7`` or ``7-20``, the last one included."""
+    first, _, last = text.partition("-")
+    return range(int(first), int(last or first) + 1)
+
+
 def main() -> None:
     """Write the page."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--held-out", action="store_true", help="also analyze the held-out set")
+    parser.add_argument("--only", choices=(ONE, SEVERAL), help="of these sets, not of the others")
+    parser.add_argument("--held-out", action="store_true", help="also analyze the held-out sets")
+    parser.add_argument("--seeds", type=seed_range, help="print the figures of these; needs --only")
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     arguments = parser.parse_args()
-    development = outcomes_of(DEVELOPMENT, arguments.jobs)
-    spent = outcomes_of(SPENT, arguments.jobs)
-    held_out = outcomes_of(HELD_OUT, arguments.jobs) if arguments.held_out else None
-    DOCUMENT.write_text(document(development, spent, held_out, _commit()), encoding="utf-8")
+    if arguments.seeds is not None:
+        if arguments.only is None:
+            parser.error("--seeds needs --only")
+        hidden = {ONE: blind, SEVERAL: blind_ranks}[arguments.only].HELD_OUT
+        if not arguments.held_out and set(hidden) & set(arguments.seeds):
+            parser.error(f"seeds {hidden.start} to {hidden.stop - 1} are held out")
+        sys.stdout.write(figures_of(arguments.only, arguments.seeds, arguments.jobs) + "\n")
+        return
+    one, several = halves(DOCUMENT.read_text(encoding="utf-8"))
+    if arguments.only != SEVERAL:
+        one = one_rank(arguments.jobs, held_out=arguments.held_out)
+    if arguments.only != ONE:
+        several = several_ranks(arguments.jobs, held_out=arguments.held_out)
+    DOCUMENT.write_text(f"{one}\n{several}", encoding="utf-8")
 
 
 if __name__ == "__main__":

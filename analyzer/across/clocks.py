@@ -30,6 +30,8 @@ SLOPES = 300
 SURE = 0.99
 """Confidence with which a drift must differ from none."""
 WITHIN = 0.95
+NEVER = np.iinfo(np.int64).min // 4
+"""Stands for "no bound"."""
 PPB = 1_000_000_000
 CONTRADICTED = 0.05
 """Share of calls that someone leaves before all have come, from which on an operation does not synchronize here."""
@@ -40,13 +42,15 @@ class ClockMap:
     """From one rank's clock to the reference rank's: ``t + offset_ns + drift_ppb * (t - epoch_ns) / 1e9``.
 
     ``interval_ns`` holds the true offset at the epoch for certain, unless the clocks drift by more than
-    MOST_DRIFT_PPB; None for the reference itself. ``uncertainty_ns``: how far the ends of the collectives
-    stray from the map. ``parent``: the rank that this one was compared with.
+    MOST_DRIFT_PPB; None for the reference itself and where calls contradict one another. ``uncertainty_ns``:
+    how far the ends of the collectives stray from the map, at the epoch. ``parent``: the rank that this one was
+    compared with.
     """
 
     rank: int
     offset_ns: int
     drift_ppb: int
+    drift_unsure_ppb: int
     epoch_ns: int
     interval_ns: tuple[int, int] | None
     uncertainty_ns: int
@@ -54,6 +58,19 @@ class ClockMap:
     shared_calls: int
     reference: int
     contradictions: int = 0
+
+    def unsure_at(self, instant: int) -> int:
+        """How far the map may be off at an instant of the reference, ns: the drift is known to some degree only."""
+        away = abs(instant - self.offset_ns - self.epoch_ns)
+        return self.uncertainty_ns + self.drift_unsure_ppb * away // PPB
+
+    def slack_ns(self, times: IntArray) -> IntArray:
+        """(n,) how far the map can be off at most at instants of this rank, as far as that is guaranteed."""
+        if self.parent is None:
+            return np.zeros(len(times), np.int64)
+        low, high = self.interval_ns or (self.offset_ns - ASSUMED_NS, self.offset_ns + ASSUMED_NS)
+        most = max(high - self.offset_ns, self.offset_ns - low)
+        return most + (MOST_DRIFT_PPB + abs(self.drift_ppb)) * np.abs(times - self.epoch_ns) // PPB
 
     def to_reference(self, times: IntArray) -> IntArray:
         """(n,) instants of this rank on the reference clock."""
@@ -89,9 +106,16 @@ class Alignment:
         """Whether these ranks are all on one clock."""
         return all(rank in self.maps for rank in ranks) and len({self.maps[r].reference for r in ranks}) <= 1
 
-    def uncertainty_ns(self, ranks: Sequence[int]) -> int:
-        """How far the clocks of these ranks may stray from one another."""
-        return max((self.maps[rank].uncertainty_ns for rank in ranks), default=0)
+    def uncertainty_ns(self, ranks: Sequence[int], since: int | None = None, until: int | None = None) -> int:
+        """How far the clocks of these ranks may stray from one another, at their epochs or over a stretch of time."""
+        instants = [instant for instant in (since, until) if instant is not None]
+        return max(
+            (
+                max([self.maps[rank].uncertainty_ns, *(self.maps[rank].unsure_at(t) for t in instants)])
+                for rank in ranks
+            ),
+            default=0,
+        )
 
 
 @dataclass(frozen=True)
@@ -122,9 +146,11 @@ def align(parts: Sequence[RankPart], groups: Sequence[Group]) -> Alignment:
             continue
         linked = _linked(reference, [rank for rank in ranks if rank not in maps], calls)
         if linked:
-            maps[reference] = ClockMap(reference, 0, 0, 0, None, 0, None, 0, reference)
+            maps[reference] = ClockMap(reference, 0, 0, 0, 0, None, 0, None, 0, reference)
             for rank, parent in linked:
-                maps[rank] = _mapped(rank, maps[parent], _edge(calls, parent, rank))
+                found = _mapped(rank, maps[parent], _edge(calls, parent, rank)) if parent in maps else None
+                if found is not None:
+                    maps[rank] = found
     unsynchronized = frozenset(key for c in calls for key in c.left_early(maps))
     return Alignment(maps, tuple(rank for rank in ranks if rank not in maps), unsynchronized)
 
@@ -220,48 +246,49 @@ def _edge(calls: Sequence[_Calls], p: int, q: int) -> _Edge:
     return joined.take(np.argsort(joined.q_end, kind="stable"))
 
 
-def _mapped(rank: int, parent: ClockMap, edge: _Edge) -> ClockMap:
-    """The map of one rank from what it shares with a mapped one."""
+def _mapped(rank: int, parent: ClockMap, edge: _Edge) -> ClockMap | None:
+    """The map of one rank from what it shares with a mapped one; None where no offset comes near to all calls."""
     p_start, p_end = parent.to_reference(edge.p_start), parent.to_reference(edge.p_end)
-    low = np.where(edge.q_waits, p_start - edge.q_end, np.iinfo(np.int64).min // 4)
-    high = np.where(edge.p_waits, p_end - edge.q_start, np.iinfo(np.int64).max // 4)
+    early, late = parent.slack_ns(edge.p_start), parent.slack_ns(edge.p_end)
+    low = np.where(edge.q_waits, p_start - early - edge.q_end, NEVER)
+    high = np.where(edge.p_waits, p_end + late - edge.q_start, -NEVER)
     tightest = int(np.argmin(high - low))
     epoch = int(edge.q_start[tightest] + (edge.q_end[tightest] - edge.q_start[tightest]) // 2)
     ends = edge.q_waits & edge.p_waits
     if not ends.any():
         ends = np.ones(len(edge), bool)
     times, difference = edge.q_end[ends], (p_end - edge.q_end)[ends]
-    drift = _drift(times - epoch, difference)
+    drift, unsure_ppb = _drift(times - epoch, difference)
     line = np.rint((times - epoch) * (drift / PPB)).astype(np.int64)
     ordered = np.sort(difference - line)
     offset = int(ordered[(len(ordered) - 1) // 2])
     stray = np.sort(np.abs(difference - line - offset))
-    bounds = _bounds(edge, low, high, epoch, offset)
     spread = int(stray[min(int(np.ceil(WITHIN * len(stray))), len(stray) - 1)])
     if len(stray) < FEW:
         spread = max(spread, ASSUMED_NS)
+    spread += unsure_ppb * abs(int(np.median(times)) - epoch) // PPB
+    interval = _bounds(edge, low, high, epoch, offset)
     contradictions = 0
-    interval = None
-    if bounds is None:
-        contradictions = int(((low > offset + line.min(initial=0) + spread) | (high < offset - spread)).sum())
-    else:
-        clipped = min(max(offset, bounds[0]), bounds[1])
-        spread = min(max(spread, abs(clipped - offset)), max(bounds[1] - clipped, clipped - bounds[0]))
-        offset = clipped
-        widen = 0 if parent.interval_ns is None else 1
-        above, below = (
-            (parent.offset_ns - parent.interval_ns[0], parent.interval_ns[1] - parent.offset_ns)
-            if widen and parent.interval_ns
-            else (0, 0)
+    if interval is None and _bounds(edge, low - ASSUMED_NS, high + ASSUMED_NS, epoch, offset) is None:
+        return None
+    if interval is None:
+        at_end, at_start = (
+            offset + drift * (edge.q_end - epoch) // PPB,
+            offset + drift * (edge.q_start - epoch) // PPB,
         )
-        interval = (bounds[0] - above, bounds[1] + below)
+        contradictions = int(((low > at_end + spread) | (high < at_start - spread)).sum())
+    else:
+        clipped = min(max(offset, interval[0]), interval[1])
+        spread = min(max(spread, abs(clipped - offset)), max(interval[1] - clipped, clipped - interval[0]))
+        offset = clipped
     return ClockMap(
         rank=rank,
         offset_ns=offset,
         drift_ppb=drift,
+        drift_unsure_ppb=unsure_ppb,
         epoch_ns=epoch,
         interval_ns=interval,
-        uncertainty_ns=spread + parent.uncertainty_ns,
+        uncertainty_ns=spread + parent.unsure_at(epoch + offset),
         parent=parent.rank,
         shared_calls=len(edge),
         reference=parent.reference,
@@ -269,10 +296,10 @@ def _mapped(rank: int, parent: ClockMap, edge: _Edge) -> ClockMap:
     )
 
 
-def _drift(times: IntArray, difference: IntArray) -> int:
-    """Drift in ppb where it surely differs from none, else 0."""
+def _drift(times: IntArray, difference: IntArray) -> tuple[int, int]:
+    """Drift in ppb where it surely differs from none, else 0; and how far the true one may be from that."""
     if len(times) < ENOUGH_FOR_DRIFT or times[-1] == times[0]:
-        return 0
+        return 0, MOST_DRIFT_PPB
     rows = np.arange(len(times))
     if len(rows) > SLOPES:
         rows = np.linspace(0, len(rows) - 1, SLOPES).astype(np.int64)
@@ -280,9 +307,10 @@ def _drift(times: IntArray, difference: IntArray) -> int:
     slope, _, low, high = theilslopes(
         (difference[rows] - middle).astype(np.float64), times[rows].astype(np.float64), alpha=SURE
     )
+    widest = min(max(abs(low), abs(high)) * PPB, MOST_DRIFT_PPB)
     if low <= 0 <= high or abs(slope) * PPB > MOST_DRIFT_PPB:
-        return 0
-    return round(float(slope) * PPB)
+        return 0, round(widest)
+    return round(float(slope) * PPB), round(min((high - low) * PPB, MOST_DRIFT_PPB))
 
 
 def _bounds(edge: _Edge, low: IntArray, high: IntArray, epoch: int, near: int) -> tuple[int, int] | None:

@@ -200,13 +200,15 @@ def _merged(groups: Sequence[Group]) -> list[Group]:
 def _named(parts: Sequence[RankPart]) -> list[_Draft]:
     """Groups that metadata names: by their ranks where those are recorded, else by name and size."""
     drafts: dict[tuple[object, ...], _Draft] = {}
+    alike = _named_alike(parts)
     for part in parts:
         seen: dict[tuple[object, ...], int] = {}
         for code, name in enumerate(part.table.groups):
             if name.unnamed:
                 continue
             rows = np.flatnonzero(part.arrivals.group == code)
-            for key, label, pair, mine in _keys_of(part, name, rows, seen):
+            base = _base_key(name, alike, seen)
+            for key, label, pair, mine in _keys_of(part, name, rows, base):
                 ranks, size = (pair, 2) if pair is not None else (name.ranks, name.size)
                 draft = drafts.setdefault(key, _Draft(label, name.description, ranks, size))
                 held = draft.rows.get(part.rank)
@@ -214,14 +216,39 @@ def _named(parts: Sequence[RankPart]) -> list[_Draft]:
     return [drafts[key] for key in sorted(drafts, key=str)]
 
 
-def _keys_of(
-    part: RankPart, name: GroupName, rows: IntArray, seen: dict[tuple[object, ...], int]
-) -> Iterable[tuple[tuple[object, ...], str, tuple[int, int] | None, IntArray]]:
-    """Key, label, pair of ranks and rows of the groups that one name stands for.
+def _named_alike(parts: Sequence[RankPart]) -> set[tuple[int, ...]]:
+    """The sets of ranks whose groups bear the same names on all of them: some rank knows every name."""
+    names: dict[tuple[int, ...], list[set[str | None]]] = {}
+    for part in parts:
+        mine: dict[tuple[int, ...], set[str | None]] = {}
+        for name in part.table.groups:
+            if not name.unnamed and name.ranks is not None:
+                mine.setdefault(name.ranks, set()).add(name.name)
+        for ranks, found in mine.items():
+            names.setdefault(ranks, []).append(found)
+    return {ranks for ranks, found in names.items() if set().union(*found) in found}
 
-    Names are counters of each process, so ranks decide where they are recorded; of several groups over the
-    same ranks the order of first use tells them apart. Sends and receives meet in pairs.
+
+def _base_key(
+    name: GroupName, alike: set[tuple[int, ...]], seen: dict[tuple[object, ...], int]
+) -> tuple[object, ...]:
+    """What a group is known by on all ranks.
+
+    Names may be counters of each process, so ranks decide where they are recorded; of several groups over the
+    same ranks their names tell them apart where all ranks have the same, else the order of first use.
     """
+    if name.ranks is None:
+        return ("name", name.name or name.description or "?", name.size)
+    if name.ranks in alike:
+        return ("ranks", name.ranks, name.name)
+    ordinal = seen.setdefault((name.ranks, name.name), sum(key[0] == name.ranks for key in seen))
+    return ("ranks", name.ranks, ordinal)
+
+
+def _keys_of(
+    part: RankPart, name: GroupName, rows: IntArray, base: tuple[object, ...]
+) -> Iterable[tuple[tuple[object, ...], str, tuple[int, int] | None, IntArray]]:
+    """Key, label, pair of ranks and rows of the groups that one name stands for: sends and receives meet in pairs."""
     arrivals = part.arrivals.take(rows)
     operation = np.array([part.table.text(int(code)) or "" for code in arrivals.operation], object)
     # torch writes only the other end: a send has a target, a recv a source
@@ -235,15 +262,10 @@ def _keys_of(
     label = name.name or name.description or "?"
     for source, target in sorted(set(zip(sources[one_way].tolist(), targets[one_way].tolist(), strict=True))):
         mine = rows[one_way & (sources == source) & (targets == target)]
-        yield ("pair", label, source, target), f"{label}: rank {source} to {target}", (source, target), mine
+        yield (*base, "pair", source, target), f"{label}: rank {source} to {target}", (source, target), mine
     rest = rows[~one_way]
-    if not len(rest):
-        return
-    if name.ranks is not None:
-        ordinal = seen.setdefault((name.ranks, name.name), sum(key[0] == name.ranks for key in seen))
-        yield ("ranks", name.ranks, ordinal), label, None, rest
-    else:
-        yield ("name", label, name.size), label, None, rest
+    if len(rest):
+        yield base, label, None, rest
 
 
 def _unnamed(parts: Sequence[RankPart]) -> list[_Draft]:

@@ -52,7 +52,7 @@ class Pairing:
     offset_ns: int
 
 
-FEWEST = 3
+FEWEST = 6
 """So many pairs must end together before ranks that nothing says to belong together are taken to."""
 
 
@@ -76,7 +76,7 @@ def pair_up(
     few = min(int(a.ends_together.sum()), int(b.ends_together.sum()))
     if near_ns is None and len(a) == len(b) and np.array_equal(a.key, b.key):
         whole = np.arange(len(a))
-        if (together or few >= FEWEST) and _coherent(a, b):
+        if (together or few >= FEWEST) and _coherent(a, b, strict=not together):
             return Pairing(whole, whole, _middle((a.end_ns - b.end_ns)[_telling(a, b, whole, whole)]))
     start = near_ns if near_ns is not None else _vote(a, b, anchored=anchored)
     if start is None:
@@ -100,8 +100,11 @@ def _middle(values: IntArray) -> int:
     return int(np.sort(values)[(len(values) - 1) // 2])
 
 
-def _coherent(a: Ends, b: Ends) -> bool:
-    """Whether sequences of one content end together one by one, apart from a steady drift."""
+def _coherent(a: Ends, b: Ends, *, strict: bool) -> bool:
+    """Whether sequences of one content end together one by one, apart from a steady drift.
+
+    ``strict``: only the ends say that they belong together, so that they must lie close.
+    """
     whole = np.arange(len(a))
     tells = _telling(a, b, whole, whole)
     ends = a.end_ns[tells]
@@ -113,7 +116,7 @@ def _coherent(a: Ends, b: Ends) -> bool:
     span = max(_middle(ends[-third:]) - _middle(ends[:third]), 1)
     line = low + (high - low) * (ends - _middle(ends[:third])) / span
     spacing = float(np.median(np.diff(ends)))
-    return float(np.abs(difference - line).max()) <= max(NEAR_NS, spacing / 2)
+    return float(np.abs(difference - line).max()) <= (NEAR_NS if strict else max(NEAR_NS, spacing / 2))
 
 
 def _vote(a: Ends, b: Ends, *, anchored: bool) -> int | None:
@@ -171,14 +174,14 @@ def _thinned(best: IntArray, offsets: IntArray, apart_ns: int) -> list[int]:
 def _follow(a: Ends, b: Ends, offset: int, within_ns: int) -> tuple[IntArray, IntArray]:
     """Nearest partners at a followed offset, from where the votes fit best towards both edges."""
     of_key = {key: (a.end_ns[at].tolist(), at.tolist()) for key, at in group_indices(a.key).items()}
-    first = _seed(b, offset, of_key)
+    first, start = _seed(b, offset, of_key)
     partner: dict[int, tuple[int, int]] = {}  # row of a -> (distance, row of b)
     for rows in (range(first, len(b)), range(first - 1, -1, -1)):
-        recent: list[int] = []
+        recent = [start] * (FOLLOWED // 2)  # so that one wrong partner at the start leads nowhere
         for row in rows:
             if not b.ends_together[row]:
                 continue
-            at = int(np.median(recent[-FOLLOWED:])) if recent else offset
+            at = int(np.median(recent[-FOLLOWED:]))
             found = _nearest(of_key.get(int(b.key[row])), int(b.end_ns[row]) + at)
             if found is None:
                 continue
@@ -192,14 +195,18 @@ def _follow(a: Ends, b: Ends, offset: int, within_ns: int) -> tuple[IntArray, In
     return _monotone(partner)
 
 
-def _seed(b: Ends, offset: int, of_key: dict[int, tuple[list[int], list[int]]]) -> int:
-    """Row of b in the middle of those that the offset fits."""
-    fits = []
+def _seed(b: Ends, offset: int, of_key: dict[int, tuple[list[int], list[int]]]) -> tuple[int, int]:
+    """Row of b in the middle of those that the offset fits, and the offset of those around it."""
+    fits: list[tuple[int, int]] = []
     for row in range(len(b)):
         found = _nearest(of_key.get(int(b.key[row])), int(b.end_ns[row]) + offset)
         if found is not None and abs(found[1]) <= NEAR_NS // 2:
-            fits.append(row)
-    return fits[len(fits) // 2] if fits else len(b) // 2
+            fits.append((row, found[1]))
+    if not fits:
+        return len(b) // 2, offset
+    middle = len(fits) // 2
+    around = fits[max(middle - FOLLOWED // 2, 0) : middle + FOLLOWED // 2 + 1]
+    return fits[middle][0], offset + _middle(np.array([distance for _, distance in around], np.int64))
 
 
 def _nearest(ends: tuple[list[int], list[int]] | None, instant: int) -> tuple[int, int] | None:
@@ -242,9 +249,10 @@ def _fill(a: Ends, b: Ends, mine: IntArray, other: IntArray) -> tuple[IntArray, 
     pairs = list(zip(mine.tolist(), other.tolist(), strict=True))
     added = []
     for (a_low, b_low), (a_high, b_high) in pairwise(pairs):
-        between_a, between_b = a.key[a_low + 1 : a_high], b.key[b_low + 1 : b_high]
-        if len(between_a) and np.array_equal(between_a, between_b):
-            added += list(zip(range(a_low + 1, a_high), range(b_low + 1, b_high), strict=True))
+        between_a = a_low + 1 + np.flatnonzero(~a.ends_together[a_low + 1 : a_high])
+        between_b = b_low + 1 + np.flatnonzero(~b.ends_together[b_low + 1 : b_high])
+        if len(between_a) and np.array_equal(a.key[between_a], b.key[between_b]):
+            added += list(zip(between_a.tolist(), between_b.tolist(), strict=True))
     pairs = sorted([*pairs, *added])
     columns = np.array(pairs, np.int64).reshape(-1, 2)
     return columns[:, 0], columns[:, 1]

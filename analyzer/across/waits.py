@@ -170,7 +170,9 @@ def _calls(group: Group, by_rank: Mapping[int, RankPart], alignment: Alignment, 
         margin_ns=margin,
         split=np.array([not reason for reason in reasons], bool),
         why=reasons,
-        uncertainty_ns=alignment.uncertainty_ns(aligned),
+        uncertainty_ns=alignment.uncertainty_ns(
+            aligned, *((int(end[end != NO_TIME].min()), int(end.max())) if many else ())
+        ),
     )
 
 

@@ -88,6 +88,7 @@ class RankReport:
     arrival: IntArray  # (s,) collective that runs in each segment, -1 none
     links: Links | None
     first_launch_ns: list[int]  # by window: its step's first launch call, NO_TIME without
+    last_start_ns: list[int]  # by window: start of the device work that ends it, NO_TIME without
 
 
 def report_rank(
@@ -138,6 +139,10 @@ def report_rank(
         arrival=arrival_of_segment(account),
         links=find_links(account, rank, thresholds),
         first_launch_ns=_first_launches(account, len(every_window)),
+        last_start_ns=[
+            NO_TIME if window.row is None else int(account.work.start_ns[window.row])
+            for window in every_window
+        ],
     )
 
 

@@ -12,8 +12,8 @@ from analyzer.diagnosis import Diagnosis, Hypothesis, Share
 from fixtures.blind import figures
 from fixtures.blind_ranks.case import RanksCase, blind_ranks_case
 from fixtures.blind_ranks.matching import Boundaries, RecordedClock, clock_of
-from fixtures.blind_ranks.outcomes import Found, FoundWindow, compare, found_in, late_counts
-from fixtures.blind_ranks.shares import HYPOTHESES, LATE_RANK, true_shares
+from fixtures.blind_ranks.outcomes import Found, FoundWindow, compare, found_in
+from fixtures.blind_ranks.shares import HYPOTHESES, LATE_RANK, TRANSFER, true_shares
 from fixtures.simulator.engine import simulate
 from fixtures.simulator.recording import CAPTURE_EPOCH_NS, LEAD_NS, Recording, observe
 from fixtures.simulator.run import Run
@@ -125,10 +125,11 @@ def test_a_recorded_clock_is_undone(run: Run) -> None:
 
 def test_a_diagnosis_is_read_with_and_without_a_global_path() -> None:
     path = {"kernel": 10, "collective.wait": 3, "collective.transfer": 4}
-    clock = SimpleNamespace(reference_rank=1)
-    rank = SimpleNamespace(clock=clock, windows=[SimpleNamespace(path_ns=path)])
+    clock = SimpleNamespace(reference_rank=1, offset_ns=None)
+    rank = SimpleNamespace(rank=1, clock=clock, windows=[SimpleNamespace(path_ns=path)])
     rows = [entry("copies", 0.5, scope="rank"), entry("copies", 0.3)]
     fields = {"ranks": [rank], "hypotheses": rows, "time_zero_ns": str(CAPTURE_EPOCH_NS - 5)}
+    fields |= {"late_ranks": [SimpleNamespace(rank=6), SimpleNamespace(rank=2)]}
     alone = found_in(cast(Diagnosis, SimpleNamespace(**fields, global_=None)))
     assert (alone.windows, alone.split_ns, alone.zero_ns, alone.reference_rank) == ((), 7, -5, 1)
     assert alone.hypotheses == (rows[1],)
@@ -138,14 +139,14 @@ def test_a_diagnosis_is_read_with_and_without_a_global_path() -> None:
         "phase": "p",
         "warmup": False,
         "empty": False,
-        "late_ranks": [2, 2, 0],
+        "late_calls": {0: 1, 2: 2},
     }
     across = SimpleNamespace(windows=[SimpleNamespace(**shown, path_ns=path)])
     together = found_in(cast(Diagnosis, SimpleNamespace(**fields, global_=across)))
     assert together.split_ns == 14
     assert together.windows == (FoundWindow(1, 9, "p", True, False, {2: 2, 0: 1}),)
-    assert late_counts({"3": 4}) == {3: 4}
-    assert late_counts(None) == {}
+    assert together.reported_rank == 6
+    assert alone.clocks == together.clocks == ()
 
 
 def test_ranks_without_a_file_are_named(case: RanksCase, run: Run) -> None:
@@ -154,3 +155,7 @@ def test_ranks_without_a_file_are_named(case: RanksCase, run: Run) -> None:
     outcome = compare(partial, run, diagnosed(run, split_ns=0))
     assert (outcome.missing, outcome.split_ns, outcome.complete) == ((2,), 0, False)
     assert partial.seen == tuple(rank for rank in range(partial.scenario.ranks) if rank != 2)
+    assert {answer.hypothesis for answer in outcome.answers if not answer.due} == {TRANSFER, LATE_RANK}
+    assert figures.missed(
+        [(SEED, replace(one, truth=1.0, verdict="inconclusive")) for one in outcome.answers]
+    ) == [(SEED, replace(one, truth=1.0, verdict="inconclusive")) for one in outcome.answers if one.due]
