@@ -30,6 +30,8 @@ SLOPES = 300
 SURE = 0.99
 """Confidence with which a drift must differ from none."""
 WITHIN = 0.95
+ODD = 0.10
+"""So few calls that contradict all others are themselves at fault, not the clocks."""
 NEVER = np.iinfo(np.int64).min // 4
 """Stands for "no bound"."""
 PPB = 1_000_000_000
@@ -269,13 +271,14 @@ def _mapped(rank: int, parent: ClockMap, edge: _Edge) -> ClockMap | None:
     spread += unsure_ppb * abs(int(np.median(times)) - epoch) // PPB
     interval = _bounds(edge, low, high, epoch, offset)
     contradictions = 0
-    if interval is None and _bounds(edge, low - ASSUMED_NS, high + ASSUMED_NS, epoch, offset) is None:
-        return None
     if interval is None:
         at_end, at_start = (
             offset + drift * (edge.q_end - epoch) // PPB,
             offset + drift * (edge.q_start - epoch) // PPB,
         )
+        if _bounds(edge, low - ASSUMED_NS, high + ASSUMED_NS, epoch, offset) is None:
+            odd = (low - ASSUMED_NS > at_end + spread) | (high + ASSUMED_NS < at_start - spread)
+            return _mapped(rank, parent, edge.take(~odd)) if 0 < odd.mean() <= ODD else None
         contradictions = int(((low > at_end + spread) | (high < at_start - spread)).sum())
     else:
         clipped = min(max(offset, interval[0]), interval[1])

@@ -121,13 +121,13 @@ def global_windows(
     steps: Sequence[dict[int, int]],
     windows: Mapping[int, Sequence[Window]],
     clocks: Mapping[int, ClockMap],
-    last_starts: Mapping[int, Sequence[int]],
+    last_work_ns: Mapping[int, Sequence[tuple[int, int]]],
 ) -> list[GlobalWindow]:
     """From the last completion of the step before, anywhere, to that of this one.
 
     The first begins at the earliest host start. A rank whose first window this is has no completion before.
-    ``last_starts``: by rank and window, start of the work that ends it; of ranks that complete together the
-    one whose work started last ends the step, as in the total order of events.
+    ``last_work_ns``: by rank and window, start and launch of the work that ends it; of ranks that complete
+    together the one whose work comes last in the total order of events ends the step.
     """
     starts, ends = (
         {
@@ -137,8 +137,9 @@ def global_windows(
         for name in ("start_ns", "end_ns")
     )
 
-    def begun_last(rank: int, at: int) -> int:
-        return int(clocks[rank].to_reference(np.array([last_starts[rank][at]], np.int64))[0])
+    def order(rank: int, at: int) -> list[int]:
+        moved: list[int] = clocks[rank].to_reference(np.array(last_work_ns[rank][at], np.int64)).tolist()
+        return [ends[rank][at], *moved, rank]
 
     result: list[GlobalWindow] = []
     for step in steps:
@@ -147,11 +148,7 @@ def global_windows(
         if result:
             start = max(start, result[-1].end_ns)
         busy = {rank: at for rank, at in step.items() if not windows[rank][at].empty}
-        last = max(
-            busy,
-            key=lambda rank: (ends[rank][busy[rank]], begun_last(rank, busy[rank]), rank),
-            default=min(step),
-        )
+        last = max(busy, key=lambda rank: order(rank, step[rank]), default=min(step))
         end = max(start, ends[last][step[last]]) if busy else start
         name = windows[min(step)][step[min(step)]].step
         result.append(GlobalWindow(name, dict(step), start, end, last))

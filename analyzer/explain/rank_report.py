@@ -88,7 +88,9 @@ class RankReport:
     arrival: IntArray  # (s,) collective that runs in each segment, -1 none
     links: Links | None
     first_launch_ns: list[int]  # by window: its step's first launch call, NO_TIME without
-    last_start_ns: list[int]  # by window: start of the device work that ends it, NO_TIME without
+    last_work_ns: list[
+        tuple[int, int]
+    ]  # by window: start and launch of the work that ends it, NO_TIME without
 
 
 def report_rank(
@@ -139,11 +141,15 @@ def report_rank(
         arrival=arrival_of_segment(account),
         links=find_links(account, rank, thresholds),
         first_launch_ns=_first_launches(account, len(every_window)),
-        last_start_ns=[
-            NO_TIME if window.row is None else int(account.work.start_ns[window.row])
-            for window in every_window
-        ],
+        last_work_ns=[_started(account, window) for window in every_window],
     )
+
+
+def _started(account: RankAccount, window: Window) -> tuple[int, int]:
+    """When the device work that ends a window started and was launched."""
+    if window.row is None:
+        return NO_TIME, NO_TIME
+    return int(account.work.start_ns[window.row]), int(account.work.launch_ns[window.row])
 
 
 def _first_launches(account: RankAccount, windows: int) -> list[int]:

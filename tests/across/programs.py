@@ -54,7 +54,7 @@ def host(ns: int, name: str = "schedule") -> Op:
 def team(
     ranks: int,
     ops: Ops,
-    steps: int = 4,
+    steps: int = 8,
     groups: tuple[Group, ...] | None = None,
     machine: Machine | None = None,
     pid: Callable[[int], int] = lambda rank: 1_000 + 100 * rank,

@@ -71,14 +71,14 @@ def test_a_late_cpu_is_waited_for_by_the_others_and_named(form: Form, tmp_path: 
     assert shown(rank_of(diagnosis, 2).windows[0].path_ns) == own | {"collective.wait": 250_000}
     assert shown(rank_of(diagnosis, 1).windows[0].path_ns) == own | {"host.framework": 300_000}
     row = only(diagnosis.collectives)
-    assert (row.ranks, row.calls_total, row.calls_per_step, row.split_calls) == ([0, 1, 2], 4, 1.0, 4)
+    assert (row.ranks, row.calls_total, row.calls_per_step, row.split_calls) == ([0, 1, 2], 8, 1.0, 8)
     assert row.wait_ns == {0: 250_000, 1: 0, 2: 250_000}
     assert (row.transfer_ns, row.class_) == (Spread(median=20_000, p95=20_000), "skew-dominated")
-    assert (row.late_rank_counts, row.late_rank_steps, row.steps) == ({0: 0, 1: 4, 2: 0}, {1: 4}, 4)
+    assert (row.late_rank_counts, row.late_rank_steps, row.steps) == ({0: 0, 1: 8, 2: 0}, {1: 8}, 8)
     (late,) = diagnosis.late_ranks
-    assert (late.rank, late.late_calls, late.alone_last_calls, late.of_calls) == (1, 4, 4, 4)
-    assert (late.late_steps, late.of_steps, late.behind_ns.median) == (4, 4, 250_000)
-    assert late.wait_total_ns == 4 * 2 * 250_000
+    assert (late.rank, late.late_calls, late.alone_last_calls, late.of_calls) == (1, 8, 8, 8)
+    assert (late.late_steps, late.of_steps, late.behind_ns.median) == (8, 8, 250_000)
+    assert late.wait_total_ns == 8 * 2 * 250_000
     assert late.cause.startswith("its CPU did other work than submitting (86 % of that time)")
     assert late.suspects[0] == "schedule"
     assert diagnosis.global_ is not None
@@ -94,7 +94,7 @@ def test_slower_kernels_of_a_late_rank_are_named(tmp_path: Path) -> None:
     run = team(3, lambda rank, _: (host(20_000), work(200_000 + 150_000 * (rank == 2), "gemm"), meet()))
     diagnosis = analyzed(run, tmp_path).diagnosis
     (late,) = diagnosis.late_ranks
-    assert (late.rank, late.late_calls, late.behind_ns.median) == (2, 4, 150_000)
+    assert (late.rank, late.late_calls, late.behind_ns.median) == (2, 8, 150_000)
     assert late.cause.startswith("its kernels ran (99 % of that time)")
     assert late.suspects[0] == "gemm"
     assert claim(diagnosis, "kernel-bound")[0] == "supported"
@@ -115,7 +115,7 @@ def test_ranks_that_come_together_make_nobody_late(tmp_path: Path) -> None:
     assert claim(diagnosis, "collective-late-rank") == ("contradicted", 0.0)
     row = only(diagnosis.collectives)
     assert row.wait_ns == {0: 0, 1: 0, 2: 0}
-    assert (row.late_undecided, row.late_rank_counts) == (4, {0: 0, 1: 0, 2: 0})
+    assert (row.late_undecided, row.late_rank_counts) == (8, {0: 0, 1: 0, 2: 0})
 
 
 @pytest.mark.parametrize("form", ["kineto", "nsys"])
@@ -144,9 +144,9 @@ def test_without_a_ranks_file_nothing_is_split_and_the_rank_is_named(tmp_path: P
     assert diagnosis.missing_ranks == [1]
     row = only(diagnosis.collectives)
     assert (row.ranks, row.missing_ranks, row.split_calls) == ([0, 2], [1], 0)
-    assert row.unsplit == {MISSING_RANK: 4}
+    assert row.unsplit == {MISSING_RANK: 8}
     assert (row.transfer_ns, row.wait_ns, row.class_) == (None, None, "inconclusive")
-    assert (row.latest_observed, row.observed_only, row.late_rank_counts) == ({2: 4}, True, {})
+    assert (row.latest_observed, row.observed_only, row.late_rank_counts) == ({2: 8}, True, {})
     assert any("nothing was captured of rank 1" in note for note in diagnosis.notes)
     assert any("transfer and waiting inside collectives" in entry.what for entry in diagnosis.unmeasured)
     assert diagnosis.late_ranks == []
@@ -203,7 +203,7 @@ def test_a_rank_without_device_work_takes_no_part(form: Form, tmp_path: Path) ->
     assert (silent.device_events, silent.windows) == (0, [])
     assert any("not recorded for rank 2" in note for note in diagnosis.notes)
     assert diagnosis.global_ is not None
-    assert len(diagnosis.global_.windows) == 4
+    assert len(diagnosis.global_.windows) == 8
     assert {rank for w in diagnosis.global_.windows for rank in w.ranks_visited} == {1}
     row = only(diagnosis.collectives)
     assert (row.ranks, row.wait_ns) == ([0, 1], {0: 250_000, 1: 0})
@@ -222,7 +222,7 @@ def test_two_processes_on_one_gpu_are_joined_like_any_ranks(tmp_path: Path) -> N
     assert device.ranks == [0, 1]
     assert sum("shares its GPU" in note for note in diagnosis.notes) == 2
     row = only(diagnosis.collectives)
-    assert (row.split_calls, row.wait_ns) == (4, {0: 250_000, 1: 0})
+    assert (row.split_calls, row.wait_ns) == (8, {0: 250_000, 1: 0})
 
 
 def test_ranks_without_a_common_collective_have_no_common_path(tmp_path: Path) -> None:
@@ -266,7 +266,7 @@ def test_a_receiver_waits_and_a_sender_does_not(tmp_path: Path) -> None:
     diagnosis = analyzed(team(2, ops, groups=groups), tmp_path).diagnosis
     row = only([row for row in diagnosis.collectives if row.op == "send/recv"])
     assert row.parallelism == "pipeline"
-    assert row.split_calls == 4
+    assert row.split_calls == 8
     # the receiver comes 30 us and a turnaround later here: the sender is held, but it may leave first
     sender, receiver = (rank_of(diagnosis, rank).windows[1].path_ns for rank in (0, 1))
     assert sender["collective.wait"] == 0
@@ -278,7 +278,7 @@ def test_a_receiver_waits_and_a_sender_does_not(tmp_path: Path) -> None:
 def test_a_broadcast_is_not_split(tmp_path: Path) -> None:
     run = team(2, lambda rank, _: (host(50_000 + 100_000 * rank), work(10_000), meet(), meet(op="broadcast")))
     rows = {row.op: row for row in analyzed(run, tmp_path).diagnosis.collectives}
-    assert rows["broadcast"].unsplit == {ONE_WAY_CALL: 4}
+    assert rows["broadcast"].unsplit == {ONE_WAY_CALL: 8}
     assert rows["all_reduce"].wait_ns == {0: 100_000, 1: 0}
 
 
@@ -347,7 +347,7 @@ def test_sizes_and_groups_are_rows_of_their_own(tmp_path: Path) -> None:
     diagnosis = analyzed(team(4, ops, groups=groups), tmp_path).diagnosis
     rows = {(tuple(row.ranks), row.bytes): row.calls_total for row in diagnosis.collectives}
     assert rows == {
-        ((0, 1), 128): 4, ((0, 1), 8_192): 4, ((2, 3), 128): 4, ((2, 3), 8_192): 4, ((0, 1, 2, 3), 8_192): 4,
+        ((0, 1), 128): 8, ((0, 1), 8_192): 8, ((2, 3), 128): 8, ((2, 3), 8_192): 8, ((0, 1, 2, 3), 8_192): 8,
     }  # fmt: skip
 
 

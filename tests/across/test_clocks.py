@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from analyzer.across.clocks import ASSUMED_NS, Alignment, ClockMap, align
 from analyzer.across.groups import RankPart, find_groups
-from tests.across.builders import US, At, joined, named, part
+from analyzer.across.waits import LEFT_EARLY, UNALIGNED, Calls
+from tests.across.builders import US, At, Joined, joined, named, part
 
 PAIR = named("1", 0, 1)
 
@@ -184,22 +185,34 @@ def test_broadcasts_alone_align_nobody() -> None:
 # -- operations that do not hold what they promise ------------------------------------------------
 
 
-@pytest.mark.parametrize(("early", "told"), [(0, False), (1, False), (3, True)])
-def test_an_operation_that_ranks_leave_early_does_not_synchronize(early: int, told: bool) -> None:
-    """Rank 0 leaves 2 ms before rank 1 comes, in one of 40 calls (no matter) or in three (7.5 %: it counts)."""
-    honest = numbered([(1_000 * k, 1_000 * k + 30) for k in range(40)])
-    first, second = [], []
+def left_early(calls: int, by: float) -> tuple[Joined, Calls]:
+    """Forty all-reduces as they should be, and as many exchanges, of which rank 0 leaves some ``by`` us early."""
+    world = named("01", 0, 1)
+    first = [At(1_000 * k, 1_000 * k + 10, group=world, number=k) for k in range(40)]
+    second = list(first)
     for k in range(40):
         start = 10_000 * k + 500.0
         first.append(At(start, start + 20, "exchange", PAIR, number=k))
-        late = start + (2_000 if k < early else 5)
+        late = start + (20 + by if k < calls else 5)
         second.append(At(late, late + 15, "exchange", PAIR, number=k))
-    world = named("01", 0, 1)
-    anchor = [replace(row, group=world) for row in honest]
-    found = joined(part(0, anchor + first), part(1, anchor + second))
+    found = joined(part(0, first), part(1, second))
+    (exchanges,) = [calls for calls in found.calls if calls.group.label == "1"]
+    return found, exchanges
+
+
+@pytest.mark.parametrize("by", [30, 2_000])
+@pytest.mark.parametrize(("calls", "told"), [(0, False), (1, False), (3, True)])
+def test_an_operation_that_ranks_leave_early_does_not_synchronize(calls: int, told: bool, by: float) -> None:
+    """In one of 40 calls it is no matter; in three (7.5 %) it counts."""
+    found, exchanges = left_early(calls, by)
     assert found.alignment.unsynchronized == ({("1", "exchange")} if told else set())
-    (calls,) = [calls for calls in found.calls if calls.group.label == "1"]
-    assert bool(calls.split.any()) != told
+    assert set(exchanges.why) == ({LEFT_EARLY} if told else {""})
+
+
+def test_where_every_other_call_contradicts_the_rest_nothing_is_split() -> None:
+    _, exchanges = left_early(40, 2_000)
+    assert not exchanges.split.any()
+    assert set(exchanges.why) <= {LEFT_EARLY, UNALIGNED}
 
 
 # -- laws -----------------------------------------------------------------------------------------

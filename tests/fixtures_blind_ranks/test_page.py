@@ -49,7 +49,7 @@ def test_a_set_is_shown_with_what_only_several_ranks_have() -> None:
     assert "| one rank is late: named in the most calls | 1 of 2 (50.0 %) | - |" in shown
     assert "| one rank is late: reported first | 2 of 2 (100.0 %) | - |" in shown
     assert "| another one each time: named in the most calls | 0 of 1 (0.0 %) | - |" in shown
-    assert "Another rank than the late one was named in seed 8 (rank 1 for 2)." in shown
+    assert "Another rank than the late one was named in seed 8 (rank 1 for rank 2)." in shown
     row = "| no rest of a device shift | 3 | 2 | 2 of 2 (100.0 %) | 2 of 3 (66.7 %) | 0.2 us | 0.9 us |"
     assert row in shown
     assert "| `slow-link` | 1 | 1 | 0 of 1 (0.0 %) | 0 of 1 (0.0 %) | 0 | 0 |" in shown

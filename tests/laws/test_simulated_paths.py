@@ -11,6 +11,7 @@ from analyzer.analysis import Analysis
 from analyzer.categories import EXPOSURE_NAMES
 from fixtures.simulator.recording import Recording
 from fixtures.simulator.truth import Truth
+from tests.laws.joint_programs import own_path, true_split
 from tests.laws.programs import (
     COUNT,
     FIRST,
@@ -63,7 +64,7 @@ def test_every_rank_of_an_exact_program_gives_its_true_path(seed: int, tmp_path:
     analysis = analyzed(run, tmp_path, "kineto")
     for rank, windows in truth.ranks.items():
         for at in range(len(windows)):
-            assert path_of(analysis, rank, at) == true_path(truth, rank, at), (rank, at)
+            assert own_path(analysis, rank, at) == true_split(truth, rank, at), (rank, at)
 
 
 @pytest.mark.parametrize(

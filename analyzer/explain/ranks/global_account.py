@@ -58,9 +58,7 @@ def global_paths(reports: Sequence[RankReport], joint: Joint) -> tuple[GlobalPat
     links = rank_links(busy, joint)
     if set(links) != set(windows):
         return None, "a rank's chains were not made"
-    found = global_windows(
-        steps, windows, clocks, {report.rank.rank: report.last_start_ns for report in busy}
-    )
+    found = global_windows(steps, windows, clocks, {report.rank.rank: report.last_work_ns for report in busy})
     walked = [_walk(step, links) for step in found]
     segments, facts = _table(walked, {report.rank.rank: report for report in busy})
     late = lateness(joint.calls)
