@@ -11,6 +11,7 @@ from pathlib import Path
 from analyzer import pipeline
 from analyzer.diagnosis import Diagnosis
 from analyzer.errors import TraceboundError
+from analyzer.report.ranks import late_rank_sentence
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCUMENT = ROOT / "docs" / "real-traces.md"
@@ -18,11 +19,17 @@ TOGETHER = ("astra-megatron-tp8", "torchrec-a2a", "torchrec-resnet18")
 """Folders whose files are the ranks of one run."""
 READABLE = (".sqlite", ".json", ".gz", ".nsys-rep")
 
+SEVERAL = (
+    "What is said of the clocks and collectives of captures that hold several ranks. Medians; the residual spread is"
+    " the uncertainty: how far the ends of common collectives stray from the estimate."
+)
+
 INTRODUCTION = """# Real captures
 
 What tracebound says of every public capture that it is tested with. The captures are other people's; they are
 not part of this repository (their folder names are given). Each row is one run of `tracebound diagnose` with
-no options; the budget is the mean step of the first rank's longest phase, its largest parts first. This page is
+no options; the budget is the mean step of the longest phase, of all ranks where they could be put on one clock, else
+of the first rank, its largest parts first. This page is
 written by `python scripts/real_traces.py` and a test holds it against the program.
 
 """
@@ -45,6 +52,7 @@ def document(folder: Path) -> str:
         "| Capture | Steps | Mean step | Budget | Supported | Not used or mended |",
         "|---|---|---|---|---|---|",
     ]
+    several = ["", "## Several ranks", "", SEVERAL, ""]
     refused = ["", "## Refused", "", "Exit code 2, with the reason that a reader is shown:", ""]
     for path in captures(folder):
         name = path.relative_to(folder).as_posix()
@@ -56,10 +64,47 @@ def document(folder: Path) -> str:
             refused.append(f"- `{name}`: {error.why}.")
             continue
         rows.append(f"| `{name}` | {_row(diagnosis)} |")
+        if len(diagnosis.ranks) > 1:
+            several += _several(name, diagnosis)
     refused.append(
         "- `.nsys-rep` files where no `nsys` that can read them is on PATH: the message holds the export command."
     )
-    return INTRODUCTION + "\n".join(rows + refused) + "\n"
+    return INTRODUCTION + "\n".join(rows + several + refused) + "\n"
+
+
+def _several(name: str, diagnosis: Diagnosis) -> list[str]:
+    """Clocks, collectives and late ranks of a capture of several ranks."""
+    lines = [f"### `{name}`", ""]
+    if all(rank.clock.offset_ns is None for rank in diagnosis.ranks):
+        return [*lines, "The ranks share no collective: each is explained by itself.", ""]
+    lines += [
+        "| Rank | Offset, µs | Interval, µs | Residual spread, µs | Shared calls |",
+        "|---|---|---|---|---|",
+    ]
+    for rank in diagnosis.ranks:
+        clock = rank.clock
+        if clock.offset_ns is None or clock.uncertainty_ns is None:
+            lines.append(f"| {rank.rank} | not compared | - | - | - |")
+            continue
+        low, high = clock.interval_ns or (0, 0)
+        interval = "reference" if clock.compared_with is None else f"{low / 1e3:.1f} to {high / 1e3:.1f}"
+        lines.append(
+            f"| {rank.rank} | {clock.offset_ns / 1e3:.1f} | {interval} | {clock.uncertainty_ns / 1e3:.1f} |"
+            f" {clock.shared_calls} |"
+        )
+    lines += ["", "| Operation | Calls | Split | Transfer, µs | Arrivals apart, µs | Dominated by | Last |"]
+    lines.append("|---|---|---|---|---|---|---|")
+    for row in diagnosis.collectives:
+        transfer = "-" if row.transfer_ns is None else f"{row.transfer_ns.median / 1e3:.1f}"
+        apart = "-" if row.arrival_spread_ns is None else f"{row.arrival_spread_ns.median / 1e3:.1f}"
+        last = ", ".join(f"rank {rank}: {calls}" for rank, calls in row.late_rank_counts.items() if calls)
+        lines.append(
+            f"| {row.op} | {row.calls_total} | {row.split_calls} | {transfer} | {apart} | {row.class_} |"
+            f" {last or '-'} |"
+        )
+    lines.append("")
+    lines += [f"- {late_rank_sentence(late)}" for late in diagnosis.late_ranks]
+    return [*lines, ""]
 
 
 def _row(diagnosis: Diagnosis) -> str:

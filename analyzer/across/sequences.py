@@ -17,6 +17,8 @@ from analyzer.reconstruct.work import group_indices
 
 NEAR_NS = 150_000
 """Ends of one collective lie within so much of one another, apart from the clocks."""
+FAR_NS = 1_000_000
+"""... and between collectives that were matched sometimes so much."""
 SAMPLED = 400
 """So many rows vote for the offset between two clocks."""
 MOST_PAIRS = 4_000_000
@@ -245,14 +247,32 @@ def _monotone(partner: dict[int, tuple[int, int]]) -> tuple[IntArray, IntArray]:
 
 
 def _fill(a: Ends, b: Ends, mine: IntArray, other: IntArray) -> tuple[IntArray, IntArray]:
-    """Add what lies between two pairs where both ranks have the same there: ends that tell nothing."""
-    pairs = list(zip(mine.tolist(), other.tolist(), strict=True))
+    """Add what lies between two pairs, or beyond the outermost, where both ranks have the same there.
+
+    Ends that tell nothing go by their order; ends that should lie together may lie further apart than usual,
+    but not so far that a neighbour could be meant.
+    """
+    pairs = [(-1, -1), *zip(mine.tolist(), other.tolist(), strict=True), (len(a), len(b))]
+    offset = _middle(a.end_ns[mine] - b.end_ns[other])
+    room_a, room_b = np.minimum(_room(a), FAR_NS), np.minimum(_room(b), FAR_NS)
     added = []
     for (a_low, b_low), (a_high, b_high) in pairwise(pairs):
-        between_a = a_low + 1 + np.flatnonzero(~a.ends_together[a_low + 1 : a_high])
-        between_b = b_low + 1 + np.flatnonzero(~b.ends_together[b_low + 1 : b_high])
-        if len(between_a) and np.array_equal(a.key[between_a], b.key[between_b]):
-            added += list(zip(between_a.tolist(), between_b.tolist(), strict=True))
-    pairs = sorted([*pairs, *added])
-    columns = np.array(pairs, np.int64).reshape(-1, 2)
+        for tells in (False, True):
+            between_a = a_low + 1 + np.flatnonzero(a.ends_together[a_low + 1 : a_high] == tells)
+            between_b = b_low + 1 + np.flatnonzero(b.ends_together[b_low + 1 : b_high] == tells)
+            if not len(between_a) or not np.array_equal(a.key[between_a], b.key[between_b]):
+                continue
+            apart = np.abs(a.end_ns[between_a] - b.end_ns[between_b] - offset)
+            if not tells or (3 * apart <= np.minimum(room_a[between_a], room_b[between_b])).all():
+                added += list(zip(between_a.tolist(), between_b.tolist(), strict=True))
+    columns = np.array(sorted([*pairs[1:-1], *added]), np.int64).reshape(-1, 2)
     return columns[:, 0], columns[:, 1]
+
+
+def _room(ends: Ends) -> IntArray:
+    """(n,) distance of each end to the nearest other one."""
+    order = np.argsort(ends.end_ns, kind="stable")
+    gaps = np.diff(ends.end_ns[order], prepend=ends.end_ns.min() - FAR_NS, append=ends.end_ns.max() + FAR_NS)
+    room = np.empty(len(ends), np.int64)
+    room[order] = np.minimum(gaps[:-1], gaps[1:])
+    return room

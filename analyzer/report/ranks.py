@@ -70,9 +70,9 @@ def appendix(diagnosis: Diagnosis) -> list[View]:
 
 def late_rank_sentence(row: LateRank) -> str:
     """Which rank, how often, by how much, because of what."""
-    steps = (
-        f", most often of all in {row.late_steps:,} of {count(row.of_steps, 'step')}" if row.of_steps else ""
-    )
+    steps = ""
+    if row.of_steps > 1 and row.late_steps:
+        steps = f", most often of all in {row.late_steps:,} of {count(row.of_steps, 'step')}"
     suspects = ", ".join(code(name, 56) for name in row.suspects)
     longest = f"; longest: {suspects}" if suspects else ""
     return (

@@ -245,8 +245,10 @@ def test_a_call_that_one_rank_did_not_record_is_not_split_and_shifts_nothing(tmp
         ).fetchone()
         database.execute("DELETE FROM CUPTI_ACTIVITY_KIND_KERNEL WHERE rowid = ?", (third,))
     database.close()
-    row = only(pipeline.analyze(pipeline.read(files)).diagnosis.collectives)
+    diagnosis = pipeline.analyze(pipeline.read(files)).diagnosis
+    row = only(diagnosis.collectives)
     assert (row.calls_total, row.split_calls, row.unsplit) == (6, 5, {MISSING_RECORD: 1})
+    assert any("1 collective calls could not be split beside others" in note for note in diagnosis.notes)
     assert row.wait_total_ns is not None
     assert row.wait_total_ns[0] == 10_000 * (0 + 1 + 3 + 4 + 5)
     assert row.latest_observed == {}

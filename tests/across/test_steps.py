@@ -134,16 +134,18 @@ def test_steps_never_go_back_on_any_rank() -> None:
 def joined(
     given: dict[int, list[Window]],
     clocks: dict[int, ClockMap] | None = None,
-    begun: dict[int, list[float]] | None = None,
+    ended_by: dict[int, tuple[float, float]] | None = None,
+    steps: list[dict[int, int]] | None = None,
 ) -> list[GlobalWindow]:
-    """Windows of equal positions are one step; ``begun``: start of the work that ends each window."""
+    """Windows of equal positions are one step; ``ended_by``: start and launch of the work that ends each window."""
     count = min(len(of) for of in given.values())
-    steps = [dict.fromkeys(given, at) for at in range(count)]
-    starts = {
-        rank: [round(t * US) for t in begun[rank]] if begun else [w.end_ns - 1 for w in of]
-        for rank, of in given.items()
+    last: dict[int, list[tuple[int, int]]] = {
+        rank: [(w.end_ns - 1, w.end_ns - 2) for w in of] for rank, of in given.items()
     }
-    return global_windows(steps, given, clocks or {rank: clock(rank) for rank in given}, starts)
+    for rank, (started, launched) in (ended_by or {}).items():
+        last[rank] = [(round(started * US), round(launched * US))] * len(given[rank])
+    chosen = steps or [dict.fromkeys(given, at) for at in range(count)]
+    return global_windows(chosen, given, clocks or {rank: clock(rank) for rank in given}, last)
 
 
 def edges(found: Sequence[GlobalWindow]) -> list[tuple[float, float, int]]:
@@ -179,18 +181,17 @@ def test_a_step_that_was_over_before_the_one_before_is_empty() -> None:
     assert edges(found) == [(3, 200, 1), (200, 200, 0), (200, 300, 0)]
 
 
-def test_of_ranks_that_complete_together_the_one_that_began_last_ends_the_step() -> None:
+def test_of_ranks_that_complete_together_the_work_that_is_last_in_the_total_order_ends_the_step() -> None:
     given = {0: windows(5, 100), 1: windows(3, 100), 2: windows(3, 100)}
-    assert edges(joined(given, begun={0: [80], 1: [50], 2: [20]})) == [(3, 100, 0)]
-    assert edges(joined(given, begun={0: [80], 1: [80], 2: [20]})) == [(3, 100, 1)]
+    assert edges(joined(given, ended_by={0: (80, 9), 1: (50, 9), 2: (20, 9)})) == [(3, 100, 0)]
+    assert edges(joined(given, ended_by={0: (80, 9), 1: (80, 11), 2: (80, 10)})) == [(3, 100, 1)]
+    assert edges(joined(given, ended_by={0: (80, 9), 1: (80, 9), 2: (80, 9)})) == [(3, 100, 2)]
 
 
 def test_a_rank_that_joins_later_has_no_completion_before() -> None:
     """Its first window begins on its host, long before the others' steps end: that is no completion."""
     given = {0: windows(0, 100, 200, 300), 1: windows(150, 310)}
-    starts = {rank: [w.end_ns - 1 for w in of] for rank, of in given.items()}
-    found = global_windows([{0: 2, 1: 0}], given, {0: clock(0), 1: clock(1)}, starts)
-    assert edges(found) == [(200, 310, 1)]
+    assert edges(joined(given, steps=[{0: 2, 1: 0}])) == [(200, 310, 1)]
 
 
 def test_windows_tile() -> None:

@@ -95,6 +95,19 @@ def test_what_cannot_be_compared_is_said(case: RanksCase, run: Run) -> None:
     assert (outcome.problem, outcome.answers) == ("windows that no step ends with", ())
 
 
+def test_without_a_path_through_all_ranks_everything_is_unmeasured(case: RanksCase, run: Run) -> None:
+    outcome = compare(case, run, diagnosed(run, hypotheses=(), windows=()))
+    windows = global_windows(run)[1:]
+    truth = true_shares(run, windows, range(len(windows)))
+    assert {answer.hypothesis: answer.truth for answer in outcome.answers} == truth
+    assert {(answer.verdict, answer.value) for answer in outcome.answers} == {("unmeasured", None)}
+    assert outcome.late_rank is not None
+    others = frozenset(range(1, case.scenario.ranks))
+    loop = replace(case.scenario.loop, recording=Recording(lost_ranks=others))
+    alone = replace(case, scenario=replace(case.scenario, loop=loop))
+    assert compare(alone, run, diagnosed(run, hypotheses=(), windows=())).answers == ()
+
+
 def test_a_hypothesis_that_is_not_there_is_unmeasured(case: RanksCase, run: Run) -> None:
     kept = tuple(e for e in diagnosed(run).hypotheses if e.id != "copies")
     answers = {a.hypothesis: a for a in compare(case, run, diagnosed(run, hypotheses=kept)).answers}

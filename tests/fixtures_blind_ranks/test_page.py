@@ -69,6 +69,15 @@ def test_a_rest_of_a_device_shift_is_counted_by_itself() -> None:
     )
 
 
+def test_captures_without_a_path_are_told_from_those_left_out() -> None:
+    why = "no hypothesis on the global path"
+    unmeasured = replace(LATE, verdict="unmeasured", value=None, low=None, high=None)
+    shown = page.tables([RIGHT, outcome(8, unmeasured, problem=why), outcome(9, problem=why)])
+    assert f"Left out: 1, {why}." in shown
+    assert f"Unmeasured as a whole: 1, {why}." in shown
+    assert "| right where a cause holds at least 15 % | 1 of 2 (50.0 %) | 95 % |" in shown
+
+
 def test_late_ranks_count_where_they_are_felt_and_can_be_known() -> None:
     weak = outcome(12, replace(LATE, truth=0.04))
     staggered = outcome(13, LATE, cause="host-stagger")
