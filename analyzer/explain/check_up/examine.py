@@ -104,7 +104,10 @@ def examine(
     ranks = _rank_holdings(capture, diagnosis)
     collectives = sum(collectives_of(trace, rules)[0] for trace in capture.traces)
     hypotheses = [_measurable(entry, ranks, diagnosis) for entry in MEASURABLE]
-    hypotheses += [_open(entry, ranks, capture, collectives) for entry in UNMEASURED]
+    hypotheses += [
+        _between_ranks(entry, ranks, diagnosis) or _open(entry, ranks, capture, collectives)
+        for entry in UNMEASURED
+    ]
     files = check_files(capture, diagnosis, rules)
     notes = _notes(capture, diagnosis, ranks, steps_missing_because)
     failures = _failures(hypotheses, files, notes)
@@ -180,6 +183,19 @@ def _limit(shortfall: Shortfall, ranks: list[int]) -> Limit:
         flags=list(shortfall.remedy.flags),
         closable=shortfall.remedy.closable,
     )
+
+
+def _between_ranks(entry: Open, ranks: Sequence[RankHolds], diagnosis: Diagnosis | None) -> Answer | None:
+    """What several ranks on one clock say of a hypothesis about collectives; None where they say nothing."""
+    rows = [] if diagnosis is None else diagnosis.collectives
+    if not entry.id.startswith("collective-") or not any(row.split_calls for row in rows):
+        return None
+    reasons = sorted({reason for row in rows for reason in row.unsplit})
+    all_ranks = [holds.rank for holds in ranks]
+    limits = [
+        _limit(Shortfall(f"some calls are not split: {reason}", Remedy("")), all_ranks) for reason in reasons
+    ]
+    return Answer(id=entry.id, claim=entry.claim, answer="partly" if limits else "can", limits=limits)
 
 
 def _open(entry: Open, ranks: Sequence[RankHolds], capture: Capture, collectives: int) -> Answer:
