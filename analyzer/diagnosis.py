@@ -182,6 +182,7 @@ class GlobalWindow(msgspec.Struct, frozen=True, kw_only=True):
     late_ranks: list[int]  # ranks that others waited for while the path was on them, most often first
     late_calls: dict[int, int]  # how often, by rank
     waited_ns: int  # union of these waits and of those over which the path went to another rank
+    waited_at_most_ns: int  # the same with all time in which calls ran whose waiting could not be told apart
     launch_stagger_ns: int | None  # first to last rank's first launch of the step; None: not recorded on all
 
 

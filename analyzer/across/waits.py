@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from analyzer.across.clocks import Alignment
 from analyzer.across.groups import SYNCHRONIZING, Group, RankPart
+from analyzer.intervals import Intervals, union
 from analyzer.model import IntArray
 from analyzer.reconstruct.work import NO_TIME
 
@@ -123,6 +124,17 @@ def lateness(calls: Sequence[Calls]) -> Lateness:
     table = np.concatenate([np.empty((3, 0), np.int64), *columns], axis=1)
     table = table[:, np.lexsort((table[0], table[2]))]
     return Lateness(table[0], table[1], table[2])
+
+
+def unsplit_spans(calls: Sequence[Calls]) -> Intervals:
+    """When any call ran whose waiting could not be told apart, on the reference clock, as a set."""
+    starts, ends = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for joint in calls:
+        rows = np.flatnonzero(~joint.split & joint.present.any(axis=1))
+        present = joint.present[rows]
+        starts.append(np.where(present, joint.start_ns[rows], np.iinfo(np.int64).max).min(axis=1))
+        ends.append(joint.end_ns[rows].max(axis=1))
+    return union(np.concatenate(starts), np.concatenate(ends))
 
 
 def find_calls(

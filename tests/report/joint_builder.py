@@ -85,6 +85,7 @@ def global_window(index: int = 0, **changes: Any) -> GlobalWindow:
         "late_ranks": [1],
         "late_calls": {1: 7},
         "waited_ns": 2 * MS,
+        "waited_at_most_ns": 2 * MS,
         "launch_stagger_ns": 120_000,
     }
     return GlobalWindow(**{**values, **changes})

@@ -124,7 +124,8 @@ def global_evidence(
             entry.id: ceiling(entry.ceiling, facts).per_window(facts.length, edges)
             for entry in UNMEASURED
             if entry.ceiling
-        },
+        }
+        | {LATE: _late(windows, shares[LATE].step, np.zeros(len(windows)))},
     )
 
 
@@ -147,14 +148,14 @@ def _widen(
         np.minimum(transfer.high + unsure * waits, transfer.step),
         transfer.step,
     )
-    crossed = np.array([window.waited_ns for window in windows], np.float64)
-    late = shares[LATE]
-    shares[LATE] = WindowShares(
-        crossed,
-        np.maximum(crossed - unsure * waits, 0),
-        np.minimum(crossed + late.high + unsure * waits, late.step),
-        late.step,
-    )
+    shares[LATE] = _late(windows, shares[LATE].step, unsure * waits)
+
+
+def _late(windows: Sequence[GlobalWindow], step: FloatArray, unsure: FloatArray) -> WindowShares:
+    """Waits for late ranks; at most also all time in which calls ran whose waiting could not be told apart."""
+    waited = np.array([window.waited_ns for window in windows], np.float64)
+    most = np.array([window.waited_at_most_ns for window in windows], np.float64)
+    return WindowShares(waited, np.maximum(waited - unsure, 0), np.minimum(most + unsure, step), step)
 
 
 def _mostly(table: SegmentTable, rows: IntArray) -> int:

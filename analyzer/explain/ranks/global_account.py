@@ -13,14 +13,14 @@ from analyzer.across.joint import Joint
 from analyzer.across.split import take
 from analyzer.across.steps import GlobalWindow as Step
 from analyzer.across.steps import global_windows, match_steps
-from analyzer.across.waits import Lateness, lateness
+from analyzer.across.waits import Lateness, lateness, unsplit_spans
 from analyzer.categories import CATEGORY_NAMES, Binding, Category
 from analyzer.diagnosis import GlobalAccount, GlobalWindow
 from analyzer.errors import InvariantError
 from analyzer.explain.rank_report import RankReport
 from analyzer.explain.segments import join_tables
 from analyzer.explain.verdicts.path_facts import PathFacts, join_facts
-from analyzer.intervals import measure, union
+from analyzer.intervals import Intervals, clip, measure, union
 from analyzer.model import IntArray
 from analyzer.reconstruct.work import NO_TIME
 from analyzer.tables import NO_EVENT, SegmentTable
@@ -63,7 +63,7 @@ def global_paths(reports: Sequence[RankReport], joint: Joint) -> tuple[GlobalPat
     segments, facts = _table(walked, {report.rank.rank: report for report in busy})
     late = lateness(joint.calls)
     waited = [_waited(step, pieces, late) for step, pieces in zip(found, walked, strict=True)]
-    results = _results(found, walked, waited, segments, busy, links)
+    results = _results(found, walked, waited, segments, busy, links, unsplit_spans(joint.calls))
     account = GlobalAccount(reference_rank=alignment.references[0], windows=results)
     counts = np.array([len(entry.since_ns) for entry in waited], np.int64)
     return GlobalPaths(account, segments, facts, counts), ""
@@ -185,6 +185,7 @@ def _results(
     table: SegmentTable,
     reports: Sequence[RankReport],
     links: Mapping[int, RankLinks],
+    unsplit: Intervals,
 ) -> list[GlobalWindow]:
     by_rank = {report.rank.rank: report for report in reports}
     edges = np.searchsorted(table.window, np.arange(len(steps) + 1))
@@ -218,10 +219,17 @@ def _results(
                 late_ranks=sorted(late_calls, key=lambda rank: (-late_calls[rank], rank)),
                 late_calls={rank: late_calls[rank] for rank in sorted(late_calls)},
                 waited_ns=measure(union(late.since_ns, late.until_ns)),
+                waited_at_most_ns=_at_most(step, late, unsplit),
                 launch_stagger_ns=_stagger(step, by_rank, links),
             )
         )
     return result
+
+
+def _at_most(step: Step, late: Lateness, unsplit: Intervals) -> int:
+    """What was waited, and all time of the step in which a call ran of which that cannot be told, ns."""
+    low, high = clip(unsplit, step.start_ns, step.end_ns)
+    return measure(union(np.concatenate((late.since_ns, low)), np.concatenate((late.until_ns, high))))
 
 
 def _stagger(step: Step, reports: Mapping[int, RankReport], links: Mapping[int, RankLinks]) -> int | None:
