@@ -179,8 +179,9 @@ class GlobalWindow(msgspec.Struct, frozen=True, kw_only=True):
     last_rank: int  # completes last: the path ends there
     ranks_visited: list[int]  # in order of time, neighbours differ
     rank_ns: dict[int, int]  # path time on each rank
-    late_ranks: list[int]  # ranks that others waited for while the path was on them, most often first
+    late_ranks: list[int]  # ranks that others waited for while the path was on them, the longest first
     late_calls: dict[int, int]  # how often, by rank
+    late_wait_ns: dict[int, int]  # how long, by rank, as a union
     waited_ns: int  # union of these waits and of those over which the path went to another rank
     waited_at_most_ns: int  # the same with all time in which calls ran whose waiting could not be told apart
     launch_stagger_ns: int | None  # first to last rank's first launch of the step; None: not recorded on all

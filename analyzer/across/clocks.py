@@ -44,9 +44,9 @@ class ClockMap:
     """From one rank's clock to the reference rank's: ``t + offset_ns + drift_ppb * (t - epoch_ns) / 1e9``.
 
     ``interval_ns`` holds the true offset at the epoch for certain, unless the clocks drift by more than
-    MOST_DRIFT_PPB; None for the reference itself and where calls contradict one another. ``uncertainty_ns``:
-    how far the ends of the collectives stray from the map, at the epoch. ``parent``: the rank that this one was
-    compared with.
+    MOST_DRIFT_PPB; None for the reference itself and where calls contradict one another, here or on the way to the
+    reference. ``uncertainty_ns``: how far the ends of the collectives stray from the map, at the epoch. ``parent``:
+    the rank that this one was compared with.
     """
 
     rank: int
@@ -67,7 +67,11 @@ class ClockMap:
         return self.uncertainty_ns + self.drift_unsure_ppb * away // PPB
 
     def slack_ns(self, times: IntArray) -> IntArray:
-        """(n,) how far the map can be off at most at instants of this rank, as far as that is guaranteed."""
+        """(n,) how far the map can be off at most at instants of this rank.
+
+        Guaranteed where there is an interval; without one ASSUMED_NS stands for it, and nothing that is derived
+        from it is called certain.
+        """
         if self.parent is None:
             return np.zeros(len(times), np.int64)
         low, high = self.interval_ns or (self.offset_ns - ASSUMED_NS, self.offset_ns + ASSUMED_NS)
@@ -93,10 +97,15 @@ class ClockMap:
 
 @dataclass(frozen=True)
 class Alignment:
-    """The clock maps of all ranks that could be compared, by rank; ``alone``: those that could not."""
+    """The clock maps of all ranks that could be compared, by rank.
+
+    ``alone``: ranks that share no collective with others; ``contradictory``: those whose calls contradict one
+    another at every offset.
+    """
 
     maps: dict[int, ClockMap]
     alone: tuple[int, ...]
+    contradictory: tuple[int, ...]
     unsynchronized: frozenset[tuple[str, str]]  # (group label, operation) that someone left early
 
     @property
@@ -143,6 +152,7 @@ def align(parts: Sequence[RankPart], groups: Sequence[Group]) -> Alignment:
     calls = [_Calls(group, parts) for group in groups if len(group.members) > 1 and len(group.calls)]
     ranks = sorted({part.rank for part in parts})
     maps: dict[int, ClockMap] = {}
+    contradictory: set[int] = set()
     for reference in ranks:
         if reference in maps:
             continue
@@ -153,8 +163,12 @@ def align(parts: Sequence[RankPart], groups: Sequence[Group]) -> Alignment:
                 found = _mapped(rank, maps[parent], _edge(calls, parent, rank)) if parent in maps else None
                 if found is not None:
                     maps[rank] = found
+                elif parent in maps:
+                    contradictory.add(rank)
     unsynchronized = frozenset(key for c in calls for key in c.left_early(maps))
-    return Alignment(maps, tuple(rank for rank in ranks if rank not in maps), unsynchronized)
+    contradictory -= set(maps)
+    alone = tuple(rank for rank in ranks if rank not in maps and rank not in contradictory)
+    return Alignment(maps, alone, tuple(sorted(contradictory)), unsynchronized)
 
 
 def _linked(reference: int, ranks: Sequence[int], calls: Sequence[_Calls]) -> list[tuple[int, int]]:
@@ -290,7 +304,7 @@ def _mapped(rank: int, parent: ClockMap, edge: _Edge) -> ClockMap | None:
         drift_ppb=drift,
         drift_unsure_ppb=unsure_ppb,
         epoch_ns=epoch,
-        interval_ns=interval,
+        interval_ns=interval if parent.parent is None or parent.interval_ns is not None else None,
         uncertainty_ns=spread + parent.unsure_at(epoch + offset),
         parent=parent.rank,
         shared_calls=len(edge),

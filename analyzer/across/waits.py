@@ -111,16 +111,18 @@ class Lateness:
 
 
 def lateness(calls: Sequence[Calls]) -> Lateness:
-    """All calls whose last rank came later than the median of the others by more than the uncertainty."""
+    """All calls in which a rank came later than the median of the others by more than the uncertainty.
+
+    A rank counts that came last, or within the uncertainty of the last: then several of one call do.
+    """
     columns = []
     for joint in calls:
         rows = np.flatnonzero(joint.split)
-        members = np.array(joint.group.members, np.int64)
-        for column in np.unique(joint.late[rows]).tolist():
-            mine = rows[joint.late[rows] == column]
-            since, until = joint.others_ns(column)[mine], joint.latest_ns[mine]
-            sure = until - since >= max(joint.uncertainty_ns, 1)
-            columns.append(np.stack((np.full(int(sure.sum()), members[column]), since[sure], until[sure])))
+        unsure = max(joint.uncertainty_ns, 1)
+        for column, rank in enumerate(joint.group.members if len(rows) else ()):
+            start, since = joint.start_ns[rows, column], joint.others_ns(column)[rows]
+            late = (joint.latest_ns[rows] - start < unsure) & (start - since >= unsure)
+            columns.append(np.stack((np.full(int(late.sum()), rank), since[late], start[late])))
     table = np.concatenate([np.empty((3, 0), np.int64), *columns], axis=1)
     table = table[:, np.lexsort((table[0], table[2]))]
     return Lateness(table[0], table[1], table[2])

@@ -110,7 +110,7 @@ def find_arrivals(
         source=_numbers([info.src_rank if info else None for info in infos]),
         target=_numbers([info.dst_rank if info else None for info in infos]),
         replay=replay,
-        in_replay=_ordinals(replay, group),
+        in_replay=_ordinals(work, rows, group),
         window=window,
         launched_ns=work.launch_ns[rows],
         fused=np.array([rules.is_fused_collective(name) for name in names], bool),
@@ -131,14 +131,27 @@ def _bytes(info: CollectiveInfo | None) -> int:
     return max(known) * size if known and size else -1
 
 
-def _ordinals(replay: IntArray, group: CodeArray) -> IntArray:
-    """Position of each row among those of one replay and group, -1 eager."""
-    ordinal = np.full(len(replay), -1, np.int64)
-    inside = np.flatnonzero(replay >= 0)
-    key = replay[inside] * (int(group.max(initial=0)) + 1) + group[inside]
-    for members in group_indices(key).values():
-        ordinal[inside[members]] = np.arange(len(members))
+def _ordinals(work: Work, rows: IntArray, group: CodeArray) -> IntArray:
+    """Place of each row among the collectives of its graph and group, -1 eager.
+
+    By the nodes' ids, which stay the same over all replays and ascend as they were captured, so that a lost row
+    shifts none; where they are not recorded by order in the replay.
+    """
+    ordinal = np.full(len(rows), -1, np.int64)
+    replay, node = work.replay[rows], work.table.graph_node[rows]
+    for known in (True, False):
+        inside = np.flatnonzero((replay >= 0) & ((node >= 0) == known))
+        graph = work.table.graph_exec[rows[inside]] if known else replay[inside]
+        for members in _together(graph, group[inside]):
+            mine = inside[members]
+            ordinal[mine] = np.unique(node[mine], return_inverse=True)[1] if known else np.arange(len(mine))
     return ordinal
+
+
+def _together(graph: IntArray, group: CodeArray) -> list[IntArray]:
+    """Positions of the rows of each graph and group, in their order."""
+    _, inverse = np.unique(np.stack((graph, group.astype(np.int64))), axis=1, return_inverse=True)
+    return list(group_indices(inverse.reshape(-1)).values())
 
 
 def _groups(

@@ -20,6 +20,7 @@ from analyzer.analysis import Analysis
 from analyzer.diagnosis import Collective as Row
 from analyzer.diagnosis import Diagnosis, Spread
 from analyzer.errors import TraceError
+from fixtures.simulator.kineto_writer import BASE_TIME_NS
 from fixtures.simulator.program import Collective, Group, Op
 from fixtures.simulator.recording import Recording
 from fixtures.simulator.run import Run
@@ -335,6 +336,11 @@ def test_two_calls_are_too_few_to_know_the_clocks(tmp_path: Path) -> None:
     assert "uncertainty" in row.class_note
 
 
+def test_a_wait_within_what_is_unsure_dominates_nothing(tmp_path: Path) -> None:
+    """40 us of 42 are waiting, by clocks that two calls tell to 50 us."""
+    assert row_of(tmp_path, (40_000, 40_000), transfer_ns=2_000).class_ == "inconclusive"
+
+
 def test_sizes_and_groups_are_rows_of_their_own(tmp_path: Path) -> None:
     groups = (
         Group("left", (0, 1), "tp", "1"),
@@ -396,6 +402,19 @@ def test_traces_laid_aside_give_the_same_bytes_and_leave_nothing_behind(
     with pytest.raises(RuntimeError), pipeline.opened(files):
         raise RuntimeError
     assert list(aside.iterdir()) == []
+
+
+def test_traces_laid_aside_keep_their_own_wall_clocks(tmp_path: Path) -> None:
+    """The second file counts from another instant than the first."""
+    files = written(late_cpu(ranks=2), tmp_path)
+    text = files[1].read_bytes()
+    base = str(BASE_TIME_NS).encode()
+    assert base in text
+    files[1].write_bytes(text.replace(base, str(BASE_TIME_NS + 20_000_000).encode()))
+    expected = pipeline.analyze(pipeline.read(files))
+    assert rank_of(expected.diagnosis, 1).clock.offset_ns == -20_000_000
+    with pipeline.opened(files) as capture:
+        assert pipeline.analyze(capture).to_json() == expected.to_json()
 
 
 def test_traces_laid_aside_know_shared_gpus(tmp_path: Path) -> None:

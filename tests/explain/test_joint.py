@@ -89,14 +89,17 @@ def test_evidence_still_points_at_the_events_of_the_files(off: Analysis) -> None
 
 
 def test_lines_of_evidence_are_lines_of_the_split_table(off: Analysis) -> None:
-    table = off.segment_table
-    paths = off.global_segments
+    assert_lines(off)
+
+
+def assert_lines(analysis: Analysis) -> None:
+    table, paths = analysis.segment_table, analysis.global_segments
     assert table is not None
-    assert paths is not None
     seen = 0
-    for row in off.diagnosis.hypotheses:
+    for row in analysis.diagnosis.hypotheses:
         for piece in row.evidence:
             rows = table if piece.file == "segments.csv" else paths
+            assert rows is not None
             at = piece.line - 2
             assert (piece.rank, piece.window) == (int(rows.rank[at]), int(rows.window[at])), row.id
             assert (piece.start_ns, piece.end_ns) == (int(rows.start_ns[at]), int(rows.end_ns[at])), row.id
@@ -226,7 +229,9 @@ def test_two_worlds_that_nothing_links_split_their_own_collectives(tmp_path: Pat
     def ops(rank: int, _: int) -> tuple[Op, ...]:
         return (host(50_000 + 100_000 * (rank % 2)), work(30_000), meet("low" if rank < 2 else "high"))
 
-    diagnosis = analyzed(team(4, ops, groups=groups), tmp_path).diagnosis
+    analysis = analyzed(team(4, ops, groups=groups), tmp_path)
+    assert_lines(analysis)
+    diagnosis = analysis.diagnosis
     assert diagnosis.global_ is None
     assert note(diagnosis, "the ranks form 2 groups that no collective links")
     assert [row.wait_ns for row in diagnosis.collectives] == [{0: 100_000, 1: 0}, {2: 100_000, 3: 0}]

@@ -84,6 +84,7 @@ def global_window(index: int = 0, **changes: Any) -> GlobalWindow:
         "rank_ns": {0: 0, 1: 7 * MS, 2: 0, 3: 3 * MS},
         "late_ranks": [1],
         "late_calls": {1: 7},
+        "late_wait_ns": {1: 2 * MS},
         "waited_ns": 2 * MS,
         "waited_at_most_ns": 2 * MS,
         "launch_stagger_ns": 120_000,

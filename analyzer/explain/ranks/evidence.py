@@ -93,7 +93,7 @@ def global_evidence(
     evidence: dict[str, list[Evidence]] = {}
     for entry in (*MEASURABLE, *BETWEEN_RANKS):
         measured = amounts(entry, facts)
-        shares[entry.id] = measured.per_window(facts.length, edges)
+        shares[entry.id] = _or_elsewhere(measured.per_window(facts.length, edges), windows)
         chosen = np.zeros(len(paths.segments), bool)
         chosen[rows[measured.mine > 0]] = True
         evidence[entry.id] = _longest(paths.segments, chosen, sources, GLOBAL_FILE)
@@ -127,6 +127,12 @@ def global_evidence(
         }
         | {LATE: _late(windows, shares[LATE].step, np.zeros(len(windows)))},
     )
+
+
+def _or_elsewhere(shares: WindowShares, windows: Sequence[GlobalWindow]) -> WindowShares:
+    """What a hypothesis holds at most where a call was not split: the path may have been on another rank then."""
+    unsplit = np.array([window.path_ns["collective.unsplit"] for window in windows], np.float64)
+    return WindowShares(shares.value, shares.low, np.minimum(shares.high + unsplit, shares.step), shares.step)
 
 
 def _widen(
@@ -178,8 +184,8 @@ def mostly_by_entry(paths: GlobalPaths, windows: Sequence[GlobalWindow]) -> dict
             result[entry.id] = int(np.argmax(time))
     late: dict[int, int] = {}
     for window in windows:
-        for rank, calls in window.late_calls.items():
-            late[rank] = late.get(rank, 0) + calls
+        for rank, waited in window.late_wait_ns.items():
+            late[rank] = late.get(rank, 0) + waited
     if late:
         result[LATE] = min(late, key=lambda rank: (-late[rank], rank))
     return result

@@ -96,7 +96,10 @@ def _why_none(busy: Sequence[RankReport], joint: Joint) -> str:
     if not alignment.maps:
         return "the ranks share no collective that could align their clocks"
     if alone:
-        return f"rank {', '.join(map(str, alone))} shares no collective with the others"
+        names = ", ".join(map(str, alone))
+        if set(alone) <= set(alignment.contradictory):
+            return f"the collectives that rank {names} shares with the others contradict one another"
+        return f"the clock of rank {names} could not be compared with the others"
     if not alignment.comparable(ranks):
         return f"the ranks form {len(alignment.references)} groups that no collective links"
     return ""
@@ -200,6 +203,7 @@ def _results(
         reasons = sorted({reason for window in members.values() for reason in window.warmup_reasons})
         rank_ns = np.bincount(np.maximum(table.rank[part], 0), weights=length, minlength=1)
         late_calls = Counter(late.late_rank.tolist())
+        made_wait = _made_wait(late)
         result.append(
             GlobalWindow(
                 index=index,
@@ -216,14 +220,25 @@ def _results(
                 last_rank=step.last_rank,
                 ranks_visited=list(pieces.visited),
                 rank_ns={rank: int(rank_ns[rank]) if rank < len(rank_ns) else 0 for rank in sorted(members)},
-                late_ranks=sorted(late_calls, key=lambda rank: (-late_calls[rank], rank)),
+                late_ranks=sorted(made_wait, key=lambda rank: (-made_wait[rank], rank)),
                 late_calls={rank: late_calls[rank] for rank in sorted(late_calls)},
+                late_wait_ns={rank: made_wait[rank] for rank in sorted(made_wait)},
                 waited_ns=measure(union(late.since_ns, late.until_ns)),
                 waited_at_most_ns=_at_most(step, late, unsplit),
                 launch_stagger_ns=_stagger(step, by_rank, links),
             )
         )
     return result
+
+
+def _made_wait(late: Lateness) -> dict[int, int]:
+    """By rank, the union of the waits for it, ns."""
+    spans = len(late.late_rank)  # beyond these stand the waits over which the path went to another rank
+    return {
+        rank: measure(union(late.since_ns[:spans][mine], late.until_ns[:spans][mine]))
+        for rank in np.unique(late.late_rank).tolist()
+        for mine in [late.late_rank == rank]
+    }
 
 
 def _at_most(step: Step, late: Lateness, unsplit: Intervals) -> int:

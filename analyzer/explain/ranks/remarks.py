@@ -26,6 +26,12 @@ def notes(joint: JointReport, capture: Capture) -> list[str]:
         sentences.append(
             f"Rank {alone} shares no collective with the others: its clock could not be compared with theirs."
         )
+    if alignment.contradictory:
+        odd = ", ".join(str(rank) for rank in alignment.contradictory)
+        sentences.append(
+            f"The collectives that rank {odd} shares with the others contradict one another: at every offset between "
+            "the clocks some rank leaves calls before all have come. Its clock is not compared with theirs."
+        )
     for label, operation in sorted(alignment.unsynchronized):
         sentences.append(
             f"Group {label}: ranks leave {operation} before all have come, so it is not taken to synchronize "
