@@ -39,6 +39,7 @@ class RankPart:
     rank: int
     table: ArrivalTable
     anchored: bool  # its clock is a wall clock: the file knows the epoch
+    clock: str | None = None  # host or file whose clock all its times were taken from; None: not known
 
     @property
     def arrivals(self) -> Arrivals:
@@ -312,8 +313,8 @@ def _matched(draft: _Draft, by_rank: dict[int, RankPart], offsets: Offsets) -> G
         if strangers and not problem:
             who = ", ".join(str(rank) for rank in strangers)
             problem = (
-                f"the collectives of rank {who} and of rank {members[0]} do not end together at any offset "
-                "between their clocks"
+                f"no offset between their clocks makes the collectives of rank {who} and of rank {members[0]} end "
+                "together, or several do equally well"
             )
         numbered = False
     return Group(
@@ -372,6 +373,7 @@ def _by_ends(
             ends[rank],
             anchored=anchored,
             together=together,
+            one_clock=by_rank[rank].clock is not None and by_rank[rank].clock == by_rank[members[0]].clock,
             near_ns=near,
             within_ns=NEAR_NS if together else min(max(TIMES * stray, TIGHT_NS), NEAR_NS),
         )
@@ -398,20 +400,20 @@ def _add_orphans(
 ) -> int:
     """Give calls of their own to what the first member does not have, shared with earlier members."""
     orphans = np.flatnonzero(call_of[rank] < 0)
+    taken: set[int] = set()
     for row in orphans.tolist():
         instant, key = int(ends[rank].end_ns[row]) + offsets[rank], int(ends[rank].key[row])
+        nearest: tuple[int, int] | None = None  # distance, call
         for other in members[1:]:
             if other == rank or other not in offsets:
                 continue
-            lonely = call_of[other] >= len(ends[members[0]])
-            near = np.abs(ends[other].end_ns + offsets[other] - instant) <= NEAR_NS
-            same = np.flatnonzero(lonely & near & (ends[other].key == key))
-            if len(same):
-                call_of[rank][row] = call_of[other][same[0]]
-                break
-        else:
-            call_of[rank][row] = count
-            count += 1
+            free = (call_of[other] >= len(ends[members[0]])) & (ends[other].key == key)
+            for at in np.flatnonzero(free & ~np.isin(call_of[other], list(taken))).tolist():
+                distance = abs(int(ends[other].end_ns[at]) + offsets[other] - instant)
+                nearest = min(nearest or (NEAR_NS, count), (distance, int(call_of[other][at])))
+        call_of[rank][row] = count if nearest is None else nearest[1]
+        taken.add(int(call_of[rank][row]))
+        count += int(call_of[rank][row] == count)
     return count
 
 

@@ -7,10 +7,12 @@ not. Missing records at the edges and in between shift nothing: what has no part
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+from scipy.ndimage import median_filter
 
 from analyzer.model import IntArray
 from analyzer.reconstruct.work import group_indices
@@ -29,8 +31,26 @@ FOLLOWED = 16
 """The offset is followed over the median of so many matches: clocks drift."""
 ENOUGH = 0.5
 """Share of the shorter sequence that must find partners at one offset, else nothing can be matched ..."""
+NEARLY_ONE = 0.99
 NEARLY_ALL = 0.9
 """... and of ranks that nothing says to belong together: two groups at the same work meet by chance now and then."""
+
+FEWEST = 6
+"""So many pairs must end together before ranks that nothing says to belong together are taken to."""
+CANDIDATES = 6
+"""So many offsets are followed to the end, of all rows and once more of those after a pause ..."""
+SIMILAR = 0.10
+"""... if so much fewer collectives end together there than at the best."""
+PAUSE = 3.0
+"""A pause is so many times as long as the median distance of two ends."""
+LOSS_NATS = 4.0
+"""What a record without a partner costs: about the negative logarithm of 2 %."""
+LEAST_STRAY_NS = 500
+"""Timestamps are no better than this."""
+DEVICES_NS = 50_000
+"""Instants of two devices on one host's clock agree to tens of microseconds."""
+DOUBT = 2.0
+"""Offsets whose costs differ by less than so many square roots of the count explain equally well."""
 
 
 @dataclass(frozen=True)
@@ -54,41 +74,44 @@ class Pairing:
     offset_ns: int
 
 
-FEWEST = 6
-"""So many pairs must end together before ranks that nothing says to belong together are taken to."""
-
-
 def pair_up(
     a: Ends,
     b: Ends,
     *,
     anchored: bool,
     together: bool = True,
+    one_clock: bool = False,
     near_ns: int | None = None,
     within_ns: int = NEAR_NS,
 ) -> Pairing | None:
-    """Pairs of two ranks' collectives; None where no offset makes enough of them end together.
+    """Pairs of two ranks' collectives; None where no offset makes enough of them end together, or several do.
 
     ``anchored``: both clocks are wall clocks, so that only offsets within 50 ms are considered.
-    ``together``: something says that these two ranks take part in one group. ``near_ns``: the offset that
-    other groups gave; then no other one is tried, and ends must meet it to ``within_ns``.
+    ``together``: something says that these two ranks take part in one group. ``one_clock``: both were recorded by
+    one clock, so that of several offsets that do equally well the one next to none is meant, if it stands alone.
+    ``near_ns``: the offset that other groups gave; then no other one is tried, and ends must meet it to
+    ``within_ns``.
     """
     if not len(a) or not len(b):
         return None
     few = min(int(a.ends_together.sum()), int(b.ends_together.sum()))
-    if near_ns is None and len(a) == len(b) and np.array_equal(a.key, b.key):
-        whole = np.arange(len(a))
-        if (together or few >= FEWEST) and _coherent(a, b, strict=not together):
-            return Pairing(whole, whole, _middle((a.end_ns - b.end_ns)[_telling(a, b, whole, whole)]))
-    start = near_ns if near_ns is not None else _vote(a, b, anchored=anchored)
+    alike = near_ns is None and np.array_equal(a.key, b.key) and (together or few >= FEWEST)
+    if alike and _coherent(a, b, 1.0, strict=not together):
+        return _one_by_one(a, b)
+    start = near_ns if near_ns is not None else _chosen(a, b, anchored=anchored, one_clock=one_clock)
     if start is None:
-        return None
+        return _one_by_one(a, b) if alike and _coherent(a, b, NEARLY_ONE, strict=not together) else None
     mine, other = _follow(a, b, start, within_ns if near_ns is not None else NEAR_NS)
     fewest = 1 if together or near_ns is not None else FEWEST
     if not len(mine) or len(mine) < max((ENOUGH if together else NEARLY_ALL) * few, fewest):
         return None
     mine, other = _fill(a, b, mine, other)
     return Pairing(mine, other, _middle((a.end_ns[mine] - b.end_ns[other])[_telling(a, b, mine, other)]))
+
+
+def _one_by_one(a: Ends, b: Ends) -> Pairing:
+    whole = np.arange(len(a))
+    return Pairing(whole, whole, _middle((a.end_ns - b.end_ns)[_telling(a, b, whole, whole)]))
 
 
 def _telling(a: Ends, b: Ends, mine: IntArray, other: IntArray) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
@@ -102,10 +125,11 @@ def _middle(values: IntArray) -> int:
     return int(np.sort(values)[(len(values) - 1) // 2])
 
 
-def _coherent(a: Ends, b: Ends, *, strict: bool) -> bool:
+def _coherent(a: Ends, b: Ends, share: float, *, strict: bool) -> bool:
     """Whether sequences of one content end together one by one, apart from a steady drift.
 
-    ``strict``: only the ends say that they belong together, so that they must lie close.
+    ``share``: so many of them must lie nearer to their partner than to its neighbours. ``strict``: only the ends
+    say that they belong together, so that they must lie close.
     """
     whole = np.arange(len(a))
     tells = _telling(a, b, whole, whole)
@@ -117,19 +141,93 @@ def _coherent(a: Ends, b: Ends, *, strict: bool) -> bool:
     low, high = _middle(difference[:third]), _middle(difference[-third:])
     span = max(_middle(ends[-third:]) - _middle(ends[:third]), 1)
     line = low + (high - low) * (ends - _middle(ends[:third])) / span
-    spacing = float(np.median(np.diff(ends)))
-    return float(np.abs(difference - line).max()) <= (NEAR_NS if strict else max(NEAR_NS, spacing / 2))
+    apart = float(np.quantile(np.abs(difference - line), share, method="lower"))
+    most = max(float(np.median(np.diff(ends))) / 2, LEAST_STRAY_NS)
+    return apart <= (min(most, NEAR_NS) if strict else most)
 
 
-def _vote(a: Ends, b: Ends, *, anchored: bool) -> int | None:
-    """The offset at which the most collectives of equal content end together; the smallest of several."""
-    rows = np.flatnonzero(b.ends_together)
+def _chosen(a: Ends, b: Ends, *, anchored: bool, one_clock: bool) -> int | None:
+    """The offset that explains both sequences best; None where there is none, or several do equally well."""
+    offsets = _candidates(a, b, anchored=anchored)
+    few = min(int(a.ends_together.sum()), int(b.ends_together.sum()))
+    if len(offsets) < 2 or few < FEWEST:
+        return offsets[0] if offsets else None
+    paired = [_follow(a, b, offset, NEAR_NS) for offset in offsets]
+    enough = [at for at, (mine, _) in enumerate(paired) if len(mine) >= ENOUGH * few]
+    if not enough:
+        return None
+    costs = {at: _cost(a, b, *paired[at], few) for at in enough}
+    best = min(enough, key=lambda at: costs[at])
+    margin = DOUBT * few**0.5
+    rivals = [at for at in enough if costs[at] - costs[best] < margin and not _same(paired[at], paired[best])]
+    if not rivals:
+        return offsets[best]
+    return _next_to_none([offsets[at] for at in (best, *rivals)]) if one_clock else None
+
+
+def _next_to_none(offsets: Sequence[int]) -> int | None:
+    """The offset nearest to none, where it is much nearer than all others."""
+    first, second = sorted(offsets, key=abs)[:2]
+    return first if abs(first) <= DEVICES_NS and 2 * abs(first) < abs(second) else None
+
+
+def _cost(a: Ends, b: Ends, mine: IntArray, other: IntArray, few: int) -> float:
+    """How badly a pairing explains both sequences, as a negative log likelihood.
+
+    Distances of the ends of a pair around their neighbours' follow Laplace's law of unknown width; records are
+    lost now and then. What one rank recorded before or after the other is nobody's fault.
+    """
+    difference = (a.end_ns[mine] - b.end_ns[other]).astype(np.float64)
+    stray = np.abs(difference - median_filter(difference, size=2 * FOLLOWED + 1, mode="nearest")).mean()
+    within_a = a.ends_together[mine[0] : mine[-1] + 1].sum()
+    within_b = b.ends_together[other[0] : other[-1] + 1].sum()
+    alone = int(within_a + within_b) - 2 * len(mine)
+    return LOSS_NATS * alone + few * float(np.log(max(stray, LEAST_STRAY_NS)))
+
+
+def _same(one: tuple[IntArray, IntArray], other: tuple[IntArray, IntArray]) -> bool:
+    """Whether two pairings are the same but for a few pairs."""
+    a = set(zip(*(column.tolist() for column in one), strict=True))
+    b = set(zip(*(column.tolist() for column in other), strict=True))
+    return len(a & b) >= NEARLY_ALL * max(len(a), len(b))
+
+
+def _candidates(a: Ends, b: Ends, *, anchored: bool) -> list[int]:
+    """Offsets at which the most collectives of equal content end together, the most first.
+
+    Those that follow a pause vote once more on their own: among many alike only they tell which is which.
+    """
+    offsets = _vote(a, b, np.flatnonzero(b.ends_together), a.end_ns >= a.end_ns.min(), anchored=anchored)
+    late_a, late_b = _after_pause(a), _after_pause(b) & b.ends_together
+    if late_b.any() and late_a.any() and not late_b.all():
+        offsets += _vote(a, b, np.flatnonzero(late_b), late_a, anchored=anchored)
+    return offsets
+
+
+def _after_pause(ends: Ends) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """(n,) ends that lie much further from the one before than most do."""
+    gaps = np.diff(ends.end_ns)
+    found = np.zeros(len(ends), bool)
+    if len(gaps):
+        found[1:] = gaps > PAUSE * np.median(gaps)
+    return found
+
+
+def _vote(
+    a: Ends,
+    b: Ends,
+    rows: IntArray,
+    among: np.ndarray[tuple[int], np.dtype[np.bool_]],
+    *,
+    anchored: bool,
+) -> list[int]:
+    """Offsets at which the most of these rows of b end together with one of a, the most first."""
     if not len(rows):
         rows = np.arange(len(b))
     if len(rows) > SAMPLED:
         rows = rows[np.linspace(0, len(rows) - 1, SAMPLED).astype(np.int64)]
     votes = []
-    of_key = group_indices(a.key)
+    of_key = {key: at[among[at]] for key, at in group_indices(a.key).items()}
     room = max(MOST_PAIRS // max(len(rows), 1), 1)
     for row in rows.tolist():
         same = of_key.get(int(b.key[row]))
@@ -139,21 +237,21 @@ def _vote(a: Ends, b: Ends, *, anchored: bool) -> int | None:
         if anchored:
             difference = difference[np.abs(difference) <= ANCHORED_NS]
         votes.append(difference[:room])
-    if not votes:
-        return None
-    offsets = np.sort(np.concatenate(votes))
+    offsets = np.sort(np.concatenate(votes)) if votes else np.empty(0, np.int64)
     if not len(offsets):
-        return None
+        return []
     width = _width(a, of_key)
     count = np.searchsorted(offsets, offsets + width, side="right") - np.arange(len(offsets))
-    best = np.flatnonzero(count >= count.max() - max(1, int(0.02 * count.max())))
-    candidates = [offsets[at : at + int(count[at])] for at in _thinned(best, offsets, width // 4)]
-    spread = [float(np.abs(part - np.median(part)).mean()) for part in candidates]
-    chosen = min(
-        range(len(candidates)),
-        key=lambda at: ((spread[at] / width - 1) * len(candidates[at]), abs(_middle(candidates[at]))),
+    most = int(count.max())
+    fewest = most - max(1, int(SIMILAR * most), int(2 * most**0.5))
+    starts = _thinned(np.flatnonzero(count >= fewest), count, offsets, width)
+    parts = [offsets[at : at + int(count[at])] for at in starts]
+    spread = [float(np.abs(part - np.median(part)).mean()) for part in parts]
+    order = sorted(
+        range(len(parts)),
+        key=lambda at: ((spread[at] / width - 1) * len(parts[at]), abs(_middle(parts[at]))),
     )
-    return _middle(candidates[chosen])
+    return [_middle(parts[at]) for at in order[:CANDIDATES]]
 
 
 def _width(a: Ends, of_key: dict[int, IntArray]) -> int:
@@ -164,12 +262,14 @@ def _width(a: Ends, of_key: dict[int, IntArray]) -> int:
     return int(min(max(float(np.median(np.concatenate(distances))) / 4, NEAR_NS / 30), NEAR_NS))
 
 
-def _thinned(best: IntArray, offsets: IntArray, apart_ns: int) -> list[int]:
-    """One window of votes for each stretch of offsets, the fullest windows only."""
+def _thinned(best: IntArray, count: IntArray, offsets: IntArray, apart_ns: int) -> list[int]:
+    """The fullest window of votes of each stretch of offsets."""
     kept: list[int] = []
     for at in best.tolist():
         if not kept or offsets[at] - offsets[kept[-1]] > apart_ns:
             kept.append(at)
+        elif count[at] > count[kept[-1]]:
+            kept[-1] = at
     return kept
 
 
@@ -183,7 +283,8 @@ def _follow(a: Ends, b: Ends, offset: int, within_ns: int) -> tuple[IntArray, In
         for row in rows:
             if not b.ends_together[row]:
                 continue
-            at = int(np.median(recent[-FOLLOWED:]))
+            latest = sorted(recent[-FOLLOWED:])
+            at = latest[len(latest) // 2]
             found = _nearest(of_key.get(int(b.key[row])), int(b.end_ns[row]) + at)
             if found is None:
                 continue

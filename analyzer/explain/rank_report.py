@@ -136,13 +136,19 @@ def report_rank(
         host_rollups=host_rollups(account, rank, phases),
         queue=queue_table(account, rank),
         detail=detail_step(account, result, classes, step_index),
-        part=RankPart(rank, account.arrivals, trace.epoch_zero_ns is not None),
+        part=RankPart(rank, account.arrivals, trace.epoch_zero_ns is not None, _clock(trace)),
         steps_walked=every_window,
         arrival=arrival_of_segment(account),
         links=find_links(account, rank, thresholds),
         first_launch_ns=_first_launches(account, len(every_window)),
         last_work_ns=[_started(account, window) for window in every_window],
     )
+
+
+def _clock(trace: Trace) -> str:
+    """What a rank's times were taken from: the wall clock of its host, else its file."""
+    known = trace.hostname is not None and trace.epoch_zero_ns is not None
+    return f"host {trace.hostname}" if known else f"file {trace.source.path}"
 
 
 def _started(account: RankAccount, window: Window) -> tuple[int, int]:

@@ -182,7 +182,9 @@ def test_a_named_group_without_numbers_that_never_ends_together_is_a_problem() -
     group = named("1", 0, 1)
     parts = [part(0, unnumbered(moments(30, 1), group)), part(1, unnumbered(moments(31, 2), group))]
     (found,) = find_groups(parts)
-    assert found.problem.startswith("the collectives of rank 1 and of rank 0 do not end together")
+    assert found.problem.startswith(
+        "no offset between their clocks makes the collectives of rank 1 and of rank 0"
+    )
 
 
 def test_what_only_later_ranks_have_is_one_call_of_theirs() -> None:
@@ -195,6 +197,19 @@ def test_what_only_later_ranks_have_is_one_call_of_theirs() -> None:
     ]
     (found,) = find_groups(parts)
     assert sorted(calls_of(found)) == sorted([(-1, 3, 3), *((k - (k > 3), k, k) for k in range(8) if k != 3)])
+
+
+def test_neighbours_that_only_later_ranks_have_stay_two_calls() -> None:
+    """Rank 0 lacks two in a row that lie 60 us apart: each meets its own."""
+    group = named("1", 0, 1, 2)
+    times = sorted([*moments(8), *(t + 60 for t in moments(8))])
+    parts = [
+        part(0, unnumbered([*times[:6], *times[8:]], group)),
+        part(1, unnumbered(times, group)),
+        part(2, unnumbered([t + 40 for t in times], group), shift=2_000),
+    ]
+    (found,) = find_groups(parts)
+    assert sorted(calls_of(found))[:2] == [(-1, 6, 6), (-1, 7, 7)]
 
 
 def test_tensor_halves_are_told_apart_by_ends_that_meet() -> None:

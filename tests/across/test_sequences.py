@@ -134,6 +134,50 @@ def test_dense_collectives_of_which_both_ranks_lost_some(seed: int, spacing: flo
     assert len(found & true) >= 0.99 * len(true)
 
 
+def dense(
+    seed: int, spacing: float, jitter: float, wander: float, *, steps: int, off: float
+) -> tuple[Ends, Ends, set[tuple[int, int]]]:
+    """Steps of 50 alike with pauses of 1 ms, give or take 10 %; each rank lost 1 %; and the true pairs."""
+    draw = random.Random(seed)
+    instant, times = 0.0, []
+    for k in range(50 * steps):
+        instant += spacing * (1 + draw.uniform(-wander, wander))
+        instant += 1_000 * draw.uniform(0.9, 1.1) if k % 50 == 0 and steps > 1 else 0
+        times.append(instant)
+    kept = [[k for k in range(len(times)) if draw.random() >= 0.01] for _ in range(2)]
+    a = [times[k] + draw.uniform(0, jitter) for k in kept[0]]
+    b = [times[k] * (1 + 20e-6) + off + draw.uniform(0, jitter) for k in kept[1]]
+    lost = [set(range(len(times))) - set(rows) for rows in kept]
+    return ends(sorted(a)), ends(sorted(b)), set(true_pairs(len(times), *lost))
+
+
+@pytest.mark.parametrize(("spacing", "jitter"), [(30, 3), (30, 15), (60, 10), (100, 20), (250, 20)])
+@pytest.mark.parametrize("seed", range(6))
+def test_of_many_alike_the_pauses_tell_or_nobody_does(seed: int, spacing: float, jitter: float) -> None:
+    """Distances that differ by 1 %, far less than the ends stray."""
+    a, b, true = dense(seed, spacing, jitter, 0.01, steps=16, off=3_000)
+    found = pair_up(a, b, anchored=True)
+    if found is not None:
+        assert len(set(pairs(found)) - true) <= 0.01 * len(true)
+        assert len(set(pairs(found)) & true) >= 0.98 * len(true)
+    assert found is not None or spacing <= 100
+
+
+@pytest.mark.parametrize("seed", range(1, 7))
+def test_what_nothing_tells_apart_is_left_alone(seed: int) -> None:
+    a, b, _ = dense(seed, 30, 15, 0.01, steps=1, off=-2_000)
+    assert pair_up(a, b, anchored=True) is None
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_then_one_clock_tells(seed: int) -> None:
+    """Both were recorded by one clock: an offset of 9 us is meant, not one of a whole distance more."""
+    a, b, true = dense(seed, 100, 20, 0.01, steps=1, off=9)
+    found = pair_up(a, b, anchored=True, one_clock=True)
+    assert set(pairs(found)) <= true
+    assert len(pairs(found)) >= 0.98 * len(true)
+
+
 @pytest.mark.parametrize("apart", [3 * HOUR, -3 * HOUR])
 def test_clocks_without_a_wall_clock_may_be_hours_apart(apart: float) -> None:
     times = irregular(60)

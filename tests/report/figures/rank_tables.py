@@ -13,6 +13,7 @@ from analyzer.diagnosis import Diagnosis, GlobalAccount, GlobalWindow
 from analyzer.tables import NO_EVENT, SegmentTable
 from tests.report import builder
 from tests.report.builder import MS
+from tests.report.joint_builder import global_window
 
 KERNEL, WAIT, TRANSFER = Category.KERNEL, Category.COLLECTIVE_WAIT, Category.COLLECTIVE_TRANSFER
 Row = tuple[int, int, int, int, int, int]
@@ -50,27 +51,23 @@ def _table(rows: Sequence[Row]) -> SegmentTable:
 
 
 def window(index: int = 0, ranks: int = 2, **changes: Any) -> GlobalWindow:
+    """A step of ranks that wait for nobody."""
     values: dict[str, Any] = {
-        "index": index,
-        "step": f"decode {index}",
-        "phase": "decode",
         "start_ns": index * 10 * MS,
         "end_ns": (index + 1) * 10 * MS,
-        "warmup": False,
-        "warmup_reasons": [],
-        "empty": False,
         "path_ns": builder.path(),
-        "inferred_ns": 0,
         "windows": dict.fromkeys(range(ranks), index),
         "last_rank": 0,
         "ranks_visited": [0],
         "rank_ns": {rank: 10 * MS if rank == 0 else 0 for rank in range(ranks)},
         "late_ranks": [],
         "late_calls": {},
+        "late_wait_ns": {},
         "waited_ns": 0,
+        "waited_at_most_ns": 0,
         "launch_stagger_ns": None,
     }
-    return GlobalWindow(**{**values, **changes})
+    return global_window(index, **{**values, **changes})
 
 
 def account(*windows: GlobalWindow) -> GlobalAccount:
