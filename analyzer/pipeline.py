@@ -26,7 +26,6 @@ from analyzer.explain.ranks.joint_report import (
     join_reports,
     joint_verdicts,
 )
-from analyzer.explain.segments import join_tables
 from analyzer.explain.verdicts import thresholds
 from analyzer.explain.verdicts.hypotheses import SEGMENTS_FILE, verdicts
 from analyzer.explain.windows import budgets, phases_of
@@ -128,7 +127,7 @@ def analyze(
     )
     return Analysis(
         diagnosis,
-        join_tables([report.segments for report in reports]),
+        joint.segments,
         join_queues([report.queue for report in reports]),
         detail[1] if detail is not None else None,
         None if paths is None else paths.segments,
@@ -190,17 +189,21 @@ _Arguments = tuple[Trace | StoredTrace, int, RankOptions, str | None, dict[str, 
 
 def _report_one(arguments: _Arguments) -> RankReport:
     given_trace, rank, options, step_index, limits, sole_device, shared = arguments
+    stored = given_trace if isinstance(given_trace, StoredTrace) else None
     trace = given_trace.load() if isinstance(given_trace, StoredTrace) else given_trace
-    return report_rank(
+    report = report_rank(
         trace, rank, options, step_index, limits, sole_device=sole_device, shared_gpu_with=shared
     )
+    if stored is None or report.links is None:
+        return report
+    return replace(report, links=report.links.laid_aside(Path(f"{stored.path}-links")))
 
 
 def _hypotheses(capture: Capture, joint: JointReport, limits: Mapping[str, float]) -> list[Hypothesis]:
     reports = joint.reports
     phases = phases_of([report.rank for report in reports])
     distorted = cautions.distortion(capture, reports, limits)
-    lengths = accumulate((len(report.segments) for report in reports), initial=0)
+    lengths = accumulate(joint.segment_counts, initial=0)
     before = {report.rank.rank: first for report, first in zip(reports, lengths, strict=False)}
     result = []
     for phase in phases or ["whole capture"]:

@@ -145,20 +145,17 @@ def _places(
 
 
 def join_tables(tables: list[SegmentTable]) -> SegmentTable:
-    """Tables of several ranks as one."""
-    names, places = _Interner(), _Interner()
-    name_columns: list[IntArray] = []
-    place_columns: list[IntArray] = []
-    for table in tables:
-        for column, texts, interner, parts in (
-            (table.name, table.names, names, name_columns),
-            (table.place, table.places, places, place_columns),
-        ):
-            new = np.array([interner.code(text) for text in texts] + [-1], np.int64)
-            parts.append(new[column])
-    mapped: dict[str, Any] = {"name": np.concatenate(name_columns), "place": np.concatenate(place_columns)}
-    plain = [field.name for field in fields(SegmentTable) if field.name not in (*mapped, "names", "places")]
-    columns: dict[str, Any] = {
-        name: np.concatenate([getattr(table, name) for table in tables]) for name in plain
-    }
-    return SegmentTable(**columns, **mapped, names=tuple(names.texts), places=tuple(places.texts))
+    """Tables of several ranks as one. Empties the list, so that little more than one copy lies in memory."""
+    texts = {"name": _Interner(), "place": _Interner()}
+    plain = [f.name for f in fields(SegmentTable) if f.name not in (*texts, "names", "places")]
+    parts: dict[str, list[Any]] = {name: [] for name in (*plain, *texts)}
+    while tables:
+        table = tables.pop(0)
+        for name in plain:
+            parts[name].append(getattr(table, name))
+        for name, interner in texts.items():
+            new = [interner.code(text) for text in getattr(table, f"{name}s")]
+            parts[name].append(np.array([*new, -1], np.int32)[getattr(table, name)])
+    del table
+    columns: dict[str, Any] = {name: np.concatenate(parts.pop(name)) for name in list(parts)}
+    return SegmentTable(**columns, names=tuple(texts["name"].texts), places=tuple(texts["place"].texts))

@@ -77,13 +77,13 @@ def test_wrong_clocks_mislabel_little(tmp_path: Path) -> None:
 
 
 def test_lost_records_mislabel_little(tmp_path: Path) -> None:
-    """One record in a hundred lost besides: the paths of the ranks; what a lost record hides is not guessed."""
-    own = [
-        share
-        for _, _, truth, analysis in wrong_clocks(tmp_path, loss=True)
-        for share in _own_shares(analysis, truth)
-    ]
-    assert np.median(own) <= 0.02, f"seeds {SEEDS}"
+    """One record in a hundred lost besides. The path through all ranks may go another way from a lost wait on."""
+    joint, own = [], []
+    for _, _, truth, analysis in wrong_clocks(tmp_path, loss=True):
+        joint += list(_global_shares(analysis, truth))
+        own += list(_own_shares(analysis, truth))
+    assert np.median(joint) <= 0.02, f"seeds {SEEDS}"
+    assert np.median(own) <= 0.02 and np.quantile(own, 0.95) <= 0.05, f"seeds {SEEDS}"
 
 
 def wrong_clocks(folder: Path, *, loss: bool) -> Iterator[tuple[int, Run, Truth, Analysis]]:

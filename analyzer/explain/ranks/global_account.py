@@ -133,12 +133,15 @@ def _table(walked: Sequence[Pieces], reports: Mapping[int, RankReport]) -> tuple
     facts: list[PathFacts] = []
     order: list[IntArray] = []
     for number in sorted(reports):
+        here = rank == number
         links = reports[number].links
-        assert links is not None
-        for of, source in ((CHAIN, links.segments), (BODY, links.bodies)):
-            mine = np.flatnonzero((rank == number) & (kind == of))
+        if links is None or not here.any():
+            continue
+        known = links.load()
+        for of, source in ((CHAIN, known.segments), (BODY, known.bodies)):
+            mine = np.flatnonzero(here & (kind == of))
             tables.append(take(source, row[mine]))
-            facts.append(links.facts.take(row[mine]) if of == CHAIN else _plain(category[mine]))
+            facts.append(known.facts.take(row[mine]) if of == CHAIN else _plain(category[mine]))
             order.append(mine)
     unknown = np.flatnonzero(kind == NOTHING)
     tables.append(_unknown(len(unknown)))

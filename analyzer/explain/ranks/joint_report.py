@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from analyzer.across.joint import Joint, join_ranks
+from analyzer.across.split import take
 from analyzer.diagnosis import Budget, Collective, GlobalWindow, Hypothesis, LateRank
 from analyzer.explain.rank_report import RankReport
 from analyzer.explain.ranks.collectives import collectives
@@ -13,14 +16,21 @@ from analyzer.explain.ranks.evidence import global_evidence, mostly_by_entry, wi
 from analyzer.explain.ranks.global_account import GlobalPaths, global_paths
 from analyzer.explain.ranks.late_ranks import late_ranks
 from analyzer.explain.ranks.on_reference import on_reference
+from analyzer.explain.segments import join_tables
 from analyzer.explain.verdicts.hypotheses import global_verdicts
+from analyzer.tables import SegmentTable
 
 
 @dataclass(frozen=True)
 class JointReport:
-    """All ranks on one clock. ``why_no_path``: what stands in the way of a path through all of them."""
+    """All ranks on one clock. ``why_no_path``: what stands in the way of a path through all of them.
+
+    ``segments``: those of all ranks in their order, ``segment_counts``: of each; the reports have none any more.
+    """
 
     reports: list[RankReport]
+    segments: SegmentTable
+    segment_counts: list[int]
     joint: Joint
     paths: GlobalPaths | None
     why_no_path: str
@@ -30,15 +40,24 @@ class JointReport:
 
 
 def join_reports(
-    reports: Sequence[RankReport], missing_ranks: Sequence[int], *, world_known: bool
+    reports: list[RankReport], missing_ranks: Sequence[int], *, world_known: bool
 ) -> JointReport:
-    """Match, align, split, walk through all ranks."""
+    """Match, align, split, walk through all ranks.
+
+    Empties the list, so that no rank's tables lie in memory twice.
+    """
     joint = join_ranks([report.part for report in reports], missing_ranks)
     paths, why = global_paths(reports, joint)
     table = collectives([report.part for report in reports], joint, _steps(paths))
     late = late_ranks(reports, joint, table)
-    moved = [with_waits(on_reference(report, joint), joint) for report in reports]
-    return JointReport(moved, joint, paths, why, table, late, world_known)
+    moved: list[RankReport] = []
+    segments: list[SegmentTable] = []
+    while reports:
+        report = with_waits(on_reference(reports.pop(0), joint), joint)
+        segments.append(report.segments)
+        moved.append(replace(report, links=None, segments=take(report.segments, np.empty(0, np.int64))))
+    counts = [len(table) for table in segments]
+    return JointReport(moved, join_tables(segments), counts, joint, paths, why, table, late, world_known)
 
 
 def _steps(paths: GlobalPaths | None) -> dict[int, dict[int, int]]:

@@ -98,11 +98,11 @@ def _meanwhile(
     time: Counter[Category] = Counter()
     names: Counter[str] = Counter()
     assert report.links is not None
-    segments, bodies = report.links.segments, report.links.bodies
+    known = report.links.load()
     for arrival, low, high in zip(arrivals.tolist(), since.tolist(), until.tolist(), strict=True):
         for start, end, _, kind, row, category, _ in walk(low, high, rank, arrival, links, hops=False).rows:
-            of = segments if kind == CHAIN else bodies
-            label = Category(int(segments.category[row])) if kind == CHAIN else Category(category)
+            of = known.segments if kind == CHAIN else known.bodies
+            label = Category(int(known.segments.category[row])) if kind == CHAIN else Category(category)
             time[label] += end - start
             if kind != NOTHING and of.name[row] >= 0:
                 names[of.names[of.name[row]]] += end - start

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path as FilePath
 
 import numpy as np
 
@@ -18,16 +19,27 @@ from analyzer.reconstruct.arrivals import Arrivals
 from analyzer.reconstruct.chains import Chains
 from analyzer.reconstruct.critical_path import ON_DEVICE, Path
 from analyzer.reconstruct.rank import RankAccount
+from analyzer.stored import Aside, lay_aside
 from analyzer.tables import SegmentTable
 
 
 @dataclass(frozen=True)
-class Links:
+class LinkRows:
     """The chains of one rank and the bodies of its collectives, as rows of segment tables."""
 
     segments: SegmentTable  # of all chains, in chain order
     facts: PathFacts  # of the same rows
     bodies: SegmentTable  # one row per collective
+
+
+@dataclass(frozen=True)
+class Links:
+    """What a walk needs of the chains of one rank (see ``RankLinks``), and where what it finds can be read."""
+
+    rows: LinkRows | Aside[LinkRows]
+    start_ns: IntArray
+    end_ns: IntArray
+    body_category: IntArray
     edges: IntArray
     high_ns: IntArray
     reached: IntArray
@@ -40,15 +52,23 @@ class Links:
             arrivals=arrivals,
             waits=waits,
             clock=clock,
-            start_ns=self.segments.start_ns,
-            end_ns=self.segments.end_ns,
+            start_ns=self.start_ns,
+            end_ns=self.end_ns,
             edges=self.edges,
             high_ns=self.high_ns,
             reached=self.reached,
             merged=self.merged,
             at_ns=self.at_ns,
-            body_category=self.bodies.category.astype(np.int64),
+            body_category=self.body_category,
         )
+
+    def load(self) -> LinkRows:
+        """The rows, from wherever they are."""
+        return self.rows.load() if isinstance(self.rows, Aside) else self.rows
+
+    def laid_aside(self, path: FilePath) -> Links:
+        """The same with its rows on disk."""
+        return replace(self, rows=lay_aside(self.load(), path))
 
 
 def find_links(account: RankAccount, rank: int, thresholds: Mapping[str, float]) -> Links | None:
@@ -58,10 +78,16 @@ def find_links(account: RankAccount, rank: int, thresholds: Mapping[str, float])
         return None
     rows = account.arrivals.arrivals.row
     parts = [_part(chains, at) for at in range(len(chains))]
+    bodies = as_table(account, rank, _bodies(account, rows), np.arange(len(rows), dtype=np.int32))
     return Links(
-        segments=as_table(account, rank, chains.path, _owner(chains)),
-        facts=path_facts(account, parts, thresholds["small_grid_coverage"]),
-        bodies=as_table(account, rank, _bodies(account, rows), np.arange(len(rows), dtype=np.int32)),
+        rows=LinkRows(
+            segments=as_table(account, rank, chains.path, _owner(chains)),
+            facts=path_facts(account, parts, thresholds["small_grid_coverage"]),
+            bodies=bodies,
+        ),
+        start_ns=chains.path.start_ns.copy(),
+        end_ns=chains.path.end_ns.copy(),
+        body_category=bodies.category.astype(np.int64),
         edges=chains.edges,
         high_ns=chains.high_ns,
         reached=chains.reached,
