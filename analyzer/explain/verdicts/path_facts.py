@@ -5,26 +5,27 @@ A few numbers per segment are all that verdicts need later, also for a path that
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
-from analyzer.arrays import distinct
 from analyzer.categories import CPU_CATEGORIES, Category
 from analyzer.explain.device.grids import coverage
 from analyzer.intervals import Intervals, covered, union
 from analyzer.model import Columns, IntArray, SmallArray
 from analyzer.reconstruct.critical_path import ON_DEVICE, ON_HOST, Path, join_paths
 from analyzer.reconstruct.rank import RankAccount
-from analyzer.reconstruct.work import BoolArray, Work
+from analyzer.reconstruct.work import BoolArray
 
 GAPS = frozenset({Category.GAP_DISPATCH, Category.GAP_DEPENDENCY})
 UNSEEN = frozenset({Category.HOST_UNTRACED, Category.HOST_WAIT})
 ON_CPU = CPU_CATEGORIES | {Category.PROFILER}
 SMALL, LARGE, UNKNOWN_GRID = 1, 0, -1
+MOST_NS = 1 << 61
+"""Times of several paths laid end to end stay below this: 64 bits hold it."""
 
 
 @lru_cache
@@ -88,9 +89,10 @@ class _Reading:
     """One pass over the paths of a rank."""
 
     def __init__(self, account: RankAccount, paths: Sequence[Path], small_below: float) -> None:
-        self.account, self.work, self.each = account, account.work, paths
+        self.account, self.work = account, account.work
         self.whole = join_paths(paths)
         self.edges: IntArray = np.cumsum([0, *map(len, paths)])
+        self.part = np.repeat(np.arange(len(paths)), np.diff(self.edges))  # (s,) path of each segment
         self.small_below = small_below
         self.length = self.whole.end_ns - self.whole.start_ns
 
@@ -105,6 +107,8 @@ class _Reading:
         grids = coverage(self.account.trace, self.work.table)
         own_label = self.work.own_label
         kernels = np.isin(own_label, (Category.KERNEL, Category.GRAPH_UNRESOLVED))
+        # A window that opens with the return itself counts too.
+        back, returning = self._from_device(), whole.category == Category.HOST_SYNC_RETURN
         small_rows = (own_label == Category.KERNEL) & ~(grids >= self.small_below)
         return PathFacts(
             length=self.length,
@@ -117,9 +121,10 @@ class _Reading:
             kernels_behind=self._behind(kernels),
             copies_behind=self._behind(own_label == Category.COPY),
             small_behind=self._behind(small_rows),
-            after_wait=self._after(_returns),
-            after_certain_wait=self._after(_certain_returns),
-            after_possible_wait=self._after(self._possible_returns()),
+            after_wait=self._after(back, returning),
+            # ... without calls that may have waited for nothing
+            after_certain_wait=self._after(back & ~(returning & whole.inferred), returning & ~whole.inferred),
+            after_possible_wait=self._after(back | self._nearly_held(), returning),
             later=np.full(len(whole), later, np.int64),
             earlier=np.full(len(whole), earlier, np.int64),
         )
@@ -149,54 +154,47 @@ class _Reading:
         busy = union(self.work.start_ns[rows], self.work.end_ns[rows])
         return np.where(waiting, self._covered_by(busy), 0)
 
-    def _after(self, returns: Returns) -> IntArray:
-        parts = [
-            covered(_to_next_work(returns(at, path), self.work), path.start_ns, path.end_ns)
-            for at, path in enumerate(self.each)
-        ]
-        return np.concatenate([np.empty(0, np.int64), *parts])
+    def _after(self, opened: BoolArray, closed: BoolArray) -> IntArray:
+        """(s,) ns of each segment between a return and the next device work, within its own path.
 
-    def _possible_returns(self) -> Returns:
-        """Also waits that a later device clock would make device-held: their own time and what follows."""
+        ``opened``: segments that a return precedes, ``closed``: returns themselves.
+        """
+        instants = np.concatenate((self.whole.start_ns[opened], self.whole.end_ns[closed]))
+        of = np.concatenate((self.part[opened], self.part[closed]))
+        following = np.searchsorted(self.work.start_ns, instants, side="left")
+        has = following < len(self.work)
+        since, until, of = instants[has], self.work.start_ns[following[has]], of[has]
+        if not len(since):
+            return np.zeros(len(self.whole), np.int64)
+        # Laid end to end, so that no path sees another's returns.
+        low = min(int(since.min()), int(self.whole.start_ns.min()))
+        span = max(int(until.max()), int(self.whole.end_ns.max())) - low + 1
+        result = np.empty(len(self.whole), np.int64)
+        at_once = max(MOST_NS // span, 1)
+        for first in range(0, len(self.edges) - 1, at_once):
+            rows = slice(int(self.edges[first]), int(self.edges[min(first + at_once, len(self.edges) - 1)]))
+            mine = (of >= first) & (of < first + at_once)
+            shift = (of[mine] - first) * span - low
+            place = (self.part[rows] - first) * span - low
+            result[rows] = covered(
+                union(since[mine] + shift, until[mine] + shift),
+                self.whole.start_ns[rows] + place,
+                self.whole.end_ns[rows] + place,
+            )
+        return result
+
+    def _from_device(self) -> BoolArray:
+        """(s,) where a path comes back to the host.
+
+        In time order it goes from the device to the host only where a device-held call returned.
+        """
+        host: BoolArray = (self.whole.side != ON_DEVICE) | (self.whole.category == Category.LAUNCH_LATENCY)
+        found: BoolArray = host & np.append(True, ~host[:-1])[: len(host)]
+        found[self.edges[:-1][np.diff(self.edges) > 0]] = False
+        return found
+
+    def _nearly_held(self) -> BoolArray:
+        """(s,) calls that a later device clock would make device-held."""
         rows = self.account.calls.row[self.account.held.nearly]
-        nearly = np.flatnonzero((self.whole.side == ON_HOST) & np.isin(self.whole.ref, rows))
-        if not len(nearly):
-            return _returns
-        cuts = np.searchsorted(nearly, self.edges)
-
-        def returns(at: int, path: Path) -> IntArray:
-            mine = self.whole.start_ns[nearly[cuts[at] : cuts[at + 1]]]
-            return distinct(np.concatenate((_returns(at, path), mine)))
-
-        return returns
-
-
-Returns = Callable[[int, Path], IntArray]
-"""By place and path of a window: when it may have come back from a wait for the device, sorted."""
-
-
-def _to_next_work(instants: IntArray, work: Work) -> Intervals:
-    following = np.searchsorted(work.start_ns, instants, side="left")
-    has = following < len(work)
-    return union(instants[has], work.start_ns[following[has]])
-
-
-def _returns(_: int, path: Path) -> IntArray:
-    """Returns of device-held calls on the path.
-
-    In time order the path goes from the device to the host only where such a call returned; a window
-    that opens with the return itself counts too.
-    """
-    return _returns_of(path, path.category == Category.HOST_SYNC_RETURN, np.zeros(len(path), bool))
-
-
-def _certain_returns(_: int, path: Path) -> IntArray:
-    """The same without calls that may have waited for nothing."""
-    returning = path.category == Category.HOST_SYNC_RETURN
-    return _returns_of(path, returning & ~path.inferred, returning & path.inferred)
-
-
-def _returns_of(path: Path, returning: BoolArray, leave_out: BoolArray) -> IntArray:
-    host = (path.side != ON_DEVICE) | (path.category == Category.LAUNCH_LATENCY)
-    from_device = host & np.concatenate(([False], ~host[:-1])) if len(host) else host
-    return distinct(np.concatenate((path.start_ns[from_device & ~leave_out], path.end_ns[returning])))
+        found: BoolArray = (self.whole.side == ON_HOST) & np.isin(self.whole.ref, rows)
+        return found
