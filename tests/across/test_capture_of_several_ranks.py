@@ -226,6 +226,23 @@ def test_two_processes_on_one_gpu_are_joined_like_any_ranks(tmp_path: Path) -> N
     assert (row.split_calls, row.wait_ns) == (8, {0: 250_000, 1: 0})
 
 
+def test_two_slices_of_one_gpu_are_two_devices(tmp_path: Path) -> None:
+    """MIG: instances have uuids of their own, on one chip."""
+    files = written(late_cpu(ranks=2), tmp_path, "nsys")
+    for at, path in enumerate(files):
+        with sqlite3.connect(path) as database:
+            database.execute("UPDATE TARGET_INFO_CUDA_DEVICE SET uuid = ?", (f"MIG-5a-{at}",))
+            database.execute(
+                "UPDATE TARGET_INFO_GPU SET uuid = 'GPU-5a', name = 'NVIDIA H200 MIG 3g.71gb', busLocation = '0:1'"
+            )
+        database.close()
+    diagnosis = pipeline.analyze(pipeline.read(files)).diagnosis
+    assert [rank.shared_gpu_with for rank in diagnosis.ranks] == [[], []]
+    assert diagnosis.shared_devices == []
+    row = only(diagnosis.collectives)
+    assert (row.split_calls, row.wait_ns) == (8, {0: 250_000, 1: 0})
+
+
 def test_ranks_without_a_common_collective_have_no_common_path(tmp_path: Path) -> None:
     groups = (Group("a", (0,), "tp", "1"), Group("b", (1,), "tp", "2"))
     run = team(2, lambda rank, _: (host(50_000), work(30_000), meet("ab"[rank])), groups=groups)
