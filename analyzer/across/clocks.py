@@ -15,7 +15,7 @@ import numpy.typing as npt
 from scipy.optimize import linprog
 from scipy.stats import theilslopes
 
-from analyzer.across.groups import SYNCHRONIZING, Group, RankPart
+from analyzer.across.parts import SYNCHRONIZING, Group, RankPart
 from analyzer.model import IntArray
 
 MOST_DRIFT_PPB = 100_000

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from analyzer.across.clocks import Alignment, align
-from analyzer.across.groups import RankPart, find_groups
+from analyzer.across.groups import find_groups
+from analyzer.across.parts import RankPart
 from analyzer.across.waits import Calls, RankWaits, find_calls, waits_of
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from analyzer.across.clocks import ClockMap
-from analyzer.across.groups import Group, RankPart
+from analyzer.across.parts import Group, RankPart
 from analyzer.reconstruct.windows import Window
 
 _NUMBER = re.compile(r"#(\d+)$")

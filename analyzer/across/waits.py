@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analyzer.across.clocks import Alignment
-from analyzer.across.groups import SYNCHRONIZING, Group, RankPart
+from analyzer.across.parts import SYNCHRONIZING, Group, RankPart
 from analyzer.intervals import Intervals, union
 from analyzer.model import IntArray
 from analyzer.reconstruct.work import NO_TIME

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from analyzer.across.groups import RankPart
+from analyzer.across.parts import RankPart
 from analyzer.cuda_api import LAUNCHES
 from analyzer.diagnosis import (
     ClassTime,

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from analyzer.across.clocks import Alignment, align
-from analyzer.across.groups import Group, RankPart, find_groups
-from analyzer.across.sequences import Ends
+from analyzer.across.ends import Ends
+from analyzer.across.groups import find_groups
+from analyzer.across.parts import Group, RankPart
 from analyzer.across.waits import Calls, RankWaits, find_calls, waits_of
 from analyzer.model import IntArray
 from analyzer.reconstruct.arrivals import Arrivals, ArrivalTable, GroupName

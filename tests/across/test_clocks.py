@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analyzer.across.clocks import ASSUMED_NS, Alignment, ClockMap, align
-from analyzer.across.groups import RankPart, find_groups
+from analyzer.across.groups import find_groups
+from analyzer.across.parts import RankPart
 from analyzer.across.waits import LEFT_EARLY, UNALIGNED, Calls
 from tests.across.builders import US, At, Joined, joined, named, part
 

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analyzer.across.groups import Group, find_groups
+from analyzer.across.groups import find_groups
+from analyzer.across.parts import Group
 from analyzer.reconstruct.arrivals import GroupName
 from tests.across.builders import At, calls_of, joined, named, part
 

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analyzer.across.sequences import Ends, Pairing, pair_up
+from analyzer.across.ends import Ends
+from analyzer.across.sequences import Pairing, pair_up
 from tests.across.builders import US, ends
 
 Pairs = list[tuple[int, int]]

@@ -9,7 +9,8 @@ from itertools import pairwise
 import numpy as np
 
 from analyzer.across.clocks import ClockMap, align
-from analyzer.across.groups import RankPart, find_groups
+from analyzer.across.groups import find_groups
+from analyzer.across.parts import RankPart
 from analyzer.across.steps import GlobalWindow, global_windows, match_steps
 from analyzer.reconstruct.windows import Window
 from tests.across.builders import US, At, named, part

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from analyzer.across.groups import RankPart
 from analyzer.across.joint import Joint
+from analyzer.across.parts import RankPart
 from analyzer.across.waits import Calls
 from analyzer.diagnosis import Collective, Spread
 from analyzer.model import IntArray
