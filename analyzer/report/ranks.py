@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from analyzer.diagnosis import Collective, Diagnosis, LateRank, Rank, Spread
+from analyzer.diagnosis import Collective, Diagnosis, GlobalWindow, LateRank, Rank, Spread
 from analyzer.explain.focus import leading_budgets
 from analyzer.explain.windows import used_windows
 from analyzer.report.escape import cell, code, prose
@@ -96,7 +96,8 @@ def _intro(diagnosis: Diagnosis) -> str:
     )
     if diagnosis.global_ is None:
         return text + " There is no path through all of them: see the notes at the top."
-    windows = [window for window in diagnosis.global_.windows if not window.empty]
+    leading = leading_budgets(diagnosis.budget)
+    windows = _measured_windows(diagnosis, leading[0].phase if leading else "")
     time = {rank.rank: 0 for rank in diagnosis.ranks}
     for window in windows:
         for rank, ns in window.rank_ns.items():
@@ -171,16 +172,20 @@ def _last_calls(diagnosis: Diagnosis) -> dict[int, tuple[int, int]]:
 
 
 def _path_share(diagnosis: Diagnosis, phase: str) -> dict[int, str]:
-    if diagnosis.global_ is None:
-        return {}
-    used = [w for w in diagnosis.global_.windows if w.phase == phase and not w.empty and not w.warmup]
-    used = used or [w for w in diagnosis.global_.windows if w.phase == phase and not w.empty]
+    used = _measured_windows(diagnosis, phase)
     whole = sum(window.end_ns - window.start_ns for window in used)
     return {
         rank.rank: percent(sum(window.rank_ns.get(rank.rank, 0) for window in used), whole)
         for rank in diagnosis.ranks
         if whole
     }
+
+
+def _measured_windows(diagnosis: Diagnosis, phase: str) -> list[GlobalWindow]:
+    """The global windows of a phase that its budget counts: without warm-up, unless there is nothing else."""
+    windows = [] if diagnosis.global_ is None else diagnosis.global_.windows
+    mine = [window for window in windows if window.phase == phase and not window.empty]
+    return [window for window in mine if not window.warmup] or mine
 
 
 def _offset(rank: Rank) -> str:

@@ -15,7 +15,7 @@ from analyzer import pipeline
 from analyzer.analysis import Analysis
 from analyzer.categories import CATEGORY_NAMES, EXPOSURE_NAMES, Category
 from analyzer.cuda_api import SUBMISSIONS, call_kind
-from analyzer.diagnosis import Rank, Window
+from analyzer.diagnosis import GlobalWindow, Rank, Window
 from analyzer.errors import TraceError
 from analyzer.model import DeviceKind, HostKind, Trace
 from analyzer.report import outputs
@@ -30,7 +30,7 @@ BUSY = ("kernel", "graph.unresolved", "prior_work", "collective", "copy")
 ON_THE_DEVICE = ("kernel", "graph.unresolved", "copy", "prior_work", "collective.unsplit")
 
 
-def length(window: Window) -> int:
+def length(window: Window | GlobalWindow) -> int:
     return window.end_ns - window.start_ns
 
 
@@ -52,8 +52,18 @@ def copies_on_amd(name: str) -> bool:
     return name.startswith("__amd_rocclr_")
 
 
+def host_shift(rank: Rank) -> int:
+    """What the result adds to the times of the rank's host events: its offset to the reference rank's clock."""
+    return rank.clock.offset_ns or 0
+
+
+def device_shift(rank: Rank) -> int:
+    """What the result adds to the times of the rank's device events."""
+    return host_shift(rank) + rank.clock.device_shift_ns
+
+
 def ranks_and_traces(name: str) -> list[tuple[Rank, Trace]]:
-    """Each rank beside the events it was made from, on the clock that the result uses."""
+    """Each rank beside the events it was made from, with one zero for all (clocks still each rank's own)."""
     capture, _ = pipeline.on_one_zero(capture_of(name))
     return list(zip(analysis_of(name).diagnosis.ranks, capture.traces, strict=True))
 
@@ -127,14 +137,13 @@ def test_device_work_is_never_inferred(name: str) -> None:
 @every_capture
 def test_budgets_are_sums_of_their_windows(name: str) -> None:
     diagnosis = analysis_of(name).diagnosis
-    ranks = {rank.rank: rank for rank in diagnosis.ranks}
-    expected = {
-        (rank.rank, window.phase) for rank in ranks.values() for window in rank.windows if not window.empty
-    }
+    windows: dict[int | None, Sequence[Window | GlobalWindow]] = {r.rank: r.windows for r in diagnosis.ranks}
+    if diagnosis.global_ is not None:
+        windows[None] = diagnosis.global_.windows
+    expected = {(rank, w.phase) for rank, each in windows.items() for w in each if not w.empty}
     assert {(row.rank, row.phase) for row in diagnosis.budget} == expected
     for row in diagnosis.budget:
-        assert row.rank is not None
-        mine = [w for w in ranks[row.rank].windows if w.phase == row.phase and not w.empty]
+        mine = [w for w in windows[row.rank] if w.phase == row.phase and not w.empty]
         used = [w for w in mine if not w.warmup] or mine
         assert (row.windows, row.windows_excluded) == (len(used), len(mine) - len(used))
         assert row.step_ns_total == sum(map(length, used))
@@ -142,7 +151,8 @@ def test_budgets_are_sums_of_their_windows(name: str) -> None:
         for category, total in row.path_ns_total.items():
             assert total == sum(window.path_ns[category] for window in used)
         for label, total in (row.exposed_ns_total or {}).items():
-            assert total == sum((window.exposed_ns or {})[label] for window in used)
+            exposed = [window.exposed_ns or {} for window in used if isinstance(window, Window)]
+            assert total == sum(each[label] for each in exposed)
 
 
 @every_capture
@@ -165,7 +175,7 @@ def test_the_device_is_busy_for_the_union_of_its_events(name: str) -> None:
             continue
         assert rank.device_span is not None
         assert not any(row.clipped_ns for row in analysis_of(name).diagnosis.kernels)
-        events = intervals(trace.device, slice(None), rank.clock.device_shift_ns)
+        events = intervals(trace.device, slice(None), device_shift(rank))
         first, last = min(start for start, _ in events), max(end for _, end in events)
         assert (rank.device_span.start_ns, rank.device_span.end_ns) == (first, last)
         assert rank.device_span.busy_ns == covered(events)
@@ -183,7 +193,7 @@ def test_a_category_has_at_most_the_union_of_its_intervals(name: str) -> None:
         kind = device.kind
         copies = np.isin(kind, (DeviceKind.COPY, DeviceKind.SET))
         copies |= rows_named(device, names, copies_on_amd)
-        shift = rank.clock.device_shift_ns
+        shift = device_shift(rank)
         launches = host.kind == HostKind.CALL
         launches &= rows_named(host, names, submits)
         at_most = (
@@ -191,8 +201,8 @@ def test_a_category_has_at_most_the_union_of_its_intervals(name: str) -> None:
             (("copy",), intervals(device, copies, shift)),
             (("kernel", "collective.unsplit"), intervals(device, kind == DeviceKind.KERNEL, shift)),
             (ON_THE_DEVICE, intervals(device, slice(None), shift)),
-            (("launch.api",), intervals(host, launches)),
-            (("profiler",), intervals(host, host.kind == HostKind.OVERHEAD)),
+            (("launch.api",), intervals(host, launches, host_shift(rank))),
+            (("profiler",), intervals(host, host.kind == HostKind.OVERHEAD, host_shift(rank))),
         )
         for window in rank.windows:
             for categories, rows in at_most:

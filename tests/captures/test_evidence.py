@@ -79,14 +79,19 @@ def supported(diagnosis: Diagnosis) -> list[Hypothesis]:
 def test_supported_verdicts_lead_to_lines_and_these_to_events(name: str, tmp_path: Path) -> None:
     analysis = analysis_of(name)
     report = outputs.write(analysis, tmp_path, figures=False).read_text(encoding="utf-8")
-    with (tmp_path / "diagnosis" / "segments.csv").open(newline="", encoding="utf-8") as file:
-        header, *lines = list(csv.reader(file))
+    tables = {}
+    for path in ("segments.csv", "global_path.csv"):
+        if (tmp_path / "diagnosis" / path).exists():
+            with (tmp_path / "diagnosis" / path).open(newline="", encoding="utf-8") as file:
+                tables[path] = list(csv.reader(file))
     for row in supported(analysis.diagnosis):
         assert row.evidence, row.id
         assert f"| `{row.id}`" in report or f"`{row.id}`: " in report
-        assert f"line {row.evidence[0].line:,}" in report
+        first = row.evidence[0]
+        assert f"line {first.line:,}" in report or f"`{first.file}` {first.line:,}" in report
         for entry in row.evidence:
-            found: dict[str, Any] = dict(zip(header, lines[entry.line - 2], strict=True))
+            lines = tables[entry.file]
+            found: dict[str, Any] = dict(zip(lines[0], lines[entry.line - 1], strict=True))
             assert (int(found["start_ns"]), int(found["end_ns"])) == (entry.start_ns, entry.end_ns)
             assert (int(found["rank"]), int(found["window"])) == (entry.rank, entry.window)
             if entry.event_start_ns is None:

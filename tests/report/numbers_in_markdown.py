@@ -7,6 +7,7 @@ share of its own total; sums are allowed only of a budget's own parts.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from itertools import accumulate
@@ -119,6 +120,7 @@ def _derived(data: dict[str, Any]) -> Iterator[int | Fraction]:
     events = sum(rank["device_events"] for rank in data["ranks"])
     yield from _ratio(sum(rank["unlinked_events"] for rank in data["ranks"]), events)
     yield from _of_evidence(data)
+    yield from _between_ranks(data)
     for phase in {row["phase"] for row in data["budget"]}:
         yield sum(row["phase"] == phase and row["scope"] == "rank" for row in data["budget"])
     yield from _counts(data)
@@ -131,6 +133,20 @@ def _of_evidence(data: dict[str, Any]) -> Iterator[int | Fraction]:
             length = entry["end_ns"] - entry["start_ns"]
             yield length
             yield from _ratio(length, round(row["measured"]["value"] * row["measured"]["windows"]))
+
+
+def _between_ranks(data: dict[str, Any]) -> Iterator[Fraction]:
+    """How much of the calls' time is waiting, and how much of the global path lies on each rank."""
+    for row in data["collectives"]:
+        yield from _ratio(sum((row["wait_total_ns"] or {}).values()), row["total_ns"])
+    windows = (data["global"] or {"windows": []})["windows"]
+    for phase in {window["phase"] for window in windows}:
+        mine = [window for window in windows if window["phase"] == phase]
+        on_rank: Counter[str] = Counter()
+        for window in [window for window in mine if not window["warmup"]] or mine:
+            on_rank.update(window["rank_ns"])
+        for time in on_rank.values():
+            yield from _ratio(time, on_rank.total())
 
 
 def _counts(data: dict[str, Any]) -> Iterator[int]:
