@@ -14,6 +14,7 @@ import numpy as np
 
 from analyzer.across.matching import Offsets, by_ends, learn, matched
 from analyzer.across.parts import ONE_WAY, Draft, Group, RankPart
+from analyzer.across.sequences import Unpaired
 from analyzer.model import IntArray
 from analyzer.reconstruct.arrivals import GroupName
 
@@ -22,16 +23,23 @@ def find_groups(parts: Sequence[RankPart]) -> list[Group]:
     """All groups with their calls: those that the capture names, then those that ends that meet tell."""
     by_rank = {part.rank: part for part in parts}
     offsets: Offsets = {}
-    groups: list[Group] = []
-    for draft in _named(parts):
-        groups.append(matched(draft, by_rank, offsets))
-        learn(groups[-1], by_rank, offsets)
-    found: list[Group] = []
-    for draft in _unnamed(parts):
-        for group in _split_by_coherence(draft, by_rank, offsets):
-            found.append(group)
-            learn(group, by_rank, offsets)
-    return _labelled(groups + _merged(found))
+    named, unnamed = _named(parts), _unnamed(parts)
+    found: dict[int, list[Group]] = {}
+    pending = list(range(len(named) + len(unnamed)))
+    while pending:
+        known = len(offsets)
+        for at in pending:
+            if at < len(named):
+                found[at] = [matched(named[at], by_rank, offsets)]
+            else:
+                found[at] = _split_by_coherence(unnamed[at - len(named)], by_rank, offsets)
+            for group in found[at]:
+                learn(group, by_rank, offsets)
+        # Once more with what the others told of the clocks.
+        open_ = [at for at in pending if any(group.problem or group.doubtful for group in found[at])]
+        pending = open_ if len(offsets) > known else []
+    groups = [group for at in range(len(named)) for group in found[at]]
+    return _labelled(groups + _merged([group for at in sorted(found)[len(named) :] for group in found[at]]))
 
 
 def _labelled(groups: Sequence[Group]) -> list[Group]:
@@ -62,7 +70,12 @@ def _merged(groups: Sequence[Group]) -> list[Group]:
         if held is not None:
             calls = np.concatenate((held.calls, group.calls))
             first = np.where(calls >= 0, calls, np.iinfo(np.int64).max).min(axis=1)
-            group = replace(held, calls=calls[np.argsort(first, kind="stable")])
+            group = replace(
+                held,
+                calls=calls[np.argsort(first, kind="stable")],
+                doubtful=tuple(sorted({*held.doubtful, *group.doubtful})),
+                in_order=tuple(sorted({*held.in_order, *group.in_order})),
+            )
         kept[key] = group
     return list(kept.values())
 
@@ -154,16 +167,30 @@ def _unnamed(parts: Sequence[RankPart]) -> list[Draft]:
 
 
 def _split_by_coherence(draft: Draft, by_rank: dict[int, RankPart], offsets: Offsets) -> list[Group]:
-    """Without metadata: ranks whose collectives end together are one group, found one group after another."""
+    """Without metadata: ranks whose collectives end together are one group, found one group after another.
+
+    Ranks of which several offsets make them end with a group's may belong to it: the group doubts them, and
+    theirs doubts its ranks.
+    """
     left = tuple(sorted(draft.rows))
     groups: list[Group] = []
+    doubts: set[tuple[int, int]] = set()
     while left:
         part = Draft(draft.label, None, None, None, {rank: draft.rows[rank] for rank in left})
-        calls, strangers = by_ends(part, left, by_rank, offsets, together=len(by_rank) == 2)
-        members = tuple(rank for rank in left if rank not in strangers)
+        found = by_ends(part, left, by_rank, offsets, together=len(by_rank) == 2)
+        members = tuple(rank for rank in left if rank not in found.unpaired)
         keep = [left.index(rank) for rank in members]
-        calls = calls[:, keep]
+        calls = found.calls[:, keep]
         calls = calls[(calls >= 0).any(axis=1)]
-        groups.append(Group(draft.label, None, None, None, members, calls, False))
-        left = strangers
-    return groups
+        groups.append(Group(draft.label, None, None, None, members, calls, False, in_order=found.in_order))
+        for rank, why in found.unpaired.items():
+            if why is Unpaired.UNSURE:
+                doubts |= {(member, rank) for member in members} | {(rank, member) for member in members}
+        left = tuple(found.unpaired)
+    return [_with_doubts(group, doubts) for group in groups]
+
+
+def _with_doubts(group: Group, doubts: set[tuple[int, int]]) -> Group:
+    """The group with the ranks outside it that any of its members may be together with."""
+    others = {other for member, other in doubts if member in group.members} - set(group.members)
+    return replace(group, doubtful=tuple(sorted(others)))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from analyzer.across.clocks import Alignment, align
 from analyzer.across.groups import find_groups
 from analyzer.across.parts import RankPart
+from analyzer.across.sequences import Unpaired
 from analyzer.across.waits import Calls, RankWaits, find_calls, waits_of
 
 
@@ -20,12 +21,31 @@ class Joint:
     waits: dict[int, RankWaits]  # by rank
 
     def problems(self) -> list[str]:
-        """Groups whose calls could not be matched, each a sentence."""
-        return [
-            f"Collectives of group {calls.group.label} could not be matched: {calls.group.problem}."
-            for calls in self.calls
-            if calls.group.problem
+        """Groups whose calls or members could not be told or had to be assumed, each a sentence."""
+        unmatched = [
+            f"Collectives of group {group.label} could not be matched: {group.problem}."
+            for group in (calls.group for calls in self.calls)
+            if group.problem
         ]
+        unsure = [
+            f"Rank {', '.join(map(str, group.doubtful))} may take part in the collectives of group {group.label}: "
+            f"{Unpaired.UNSURE.value}. They are not split."
+            for group in (calls.group for calls in self.calls)
+            if group.doubtful
+        ]
+        assumed = [
+            f"Group {group.label}: the collectives of rank {', '.join(map(str, group.in_order))} were paired with "
+            f"those of rank {group.members[0]} in their order, because both have as many; other offsets between their "
+            "clocks fit as well, and with one of them the ranks' times would lie a call apart."
+            for group in (calls.group for calls in self.calls)
+            if group.in_order
+        ]
+        return unmatched + unsure + assumed
+
+    @property
+    def doubted(self) -> set[int]:
+        """Ranks of which it cannot be told whether they share collectives with others."""
+        return {rank for calls in self.calls for rank in calls.group.doubtful}
 
 
 def join_ranks(parts: Sequence[RankPart], missing_ranks: Sequence[int]) -> Joint:

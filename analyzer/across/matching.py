@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from dataclasses import dataclass
 
 import numpy as np
 
 from analyzer.across.ends import NEAR_NS, Ends
 from analyzer.across.parts import ENDS_APART, ONE_WAY, Draft, Group, RankPart
-from analyzer.across.sequences import pair_up
+from analyzer.across.sequences import Unpaired, pair_up
 from analyzer.model import IntArray
 
 _KIND_OF = {
@@ -101,23 +102,24 @@ def _sized(draft: Draft, by_rank: dict[int, RankPart]) -> bool:
 def matched(draft: Draft, by_rank: dict[int, RankPart], offsets: Offsets) -> Group:
     """The calls of a group whose members the capture names."""
     members = tuple(sorted(draft.rows))
+    in_order: tuple[int, ...] = ()
     numbers = {rank: by_rank[rank].arrivals.sequence[rows] for rank, rows in draft.rows.items()}
     if all(bool((sequence >= 0).all()) for sequence in numbers.values()):
         calls, problem = _by_number(draft, members, by_rank, numbers)
         numbered = True
     else:
-        calls, strangers = by_ends(draft, members, by_rank, offsets, together=True)
-        problem = ""
-        if strangers:
-            who = ", ".join(str(rank) for rank in strangers)
-            problem = (
-                f"no offset between their clocks makes the collectives of rank {who} and of rank {members[0]} end "
-                "together, or several do equally well"
-            )
+        found = by_ends(draft, members, by_rank, offsets, together=True)
+        calls, unpaired, in_order = found.calls, found.unpaired, found.in_order
+        problem = "; ".join(
+            f"rank {', '.join(map(str, ranks))} and rank {members[0]}: {why.value}"
+            for why in Unpaired
+            if (ranks := [rank for rank, found in unpaired.items() if found is why])
+        )
         numbered = False
     return Group(
-        draft.label, draft.description, draft.expected, draft.size, members, calls, numbered, problem
-    )
+        draft.label, draft.description, draft.expected, draft.size, members, calls, numbered, problem,
+        in_order=in_order,
+    )  # fmt: skip
 
 
 def _by_number(
@@ -146,6 +148,19 @@ def _by_number(
     return calls, ""
 
 
+@dataclass(frozen=True)
+class ByEnds:
+    """What the ends tell of a group.
+
+    ``unpaired``: ranks that could not be paired with the first one. ``in_order``: ranks that were paired in order
+    though other offsets explain their ends as well.
+    """
+
+    calls: IntArray
+    unpaired: dict[int, Unpaired]
+    in_order: tuple[int, ...]
+
+
 def by_ends(
     draft: Draft,
     members: tuple[int, ...],
@@ -153,15 +168,16 @@ def by_ends(
     offsets: Offsets,
     *,
     together: bool,
-) -> tuple[IntArray, tuple[int, ...]]:
-    """Calls by the alignment of sequences; the ranks that fit to none are named."""
+) -> ByEnds:
+    """Calls by the alignment of sequences."""
     keys, sized = _Keys(), _sized(draft, by_rank)
     rows = {rank: _ordered(by_rank[rank], draft.rows[rank]) for rank in members}
     ends = {rank: _ends(by_rank[rank], rows[rank], keys, sized=sized) for rank in members}
     call_of = {rank: np.full(len(rows[rank]), -1, np.int64) for rank in members}
     call_of[members[0]][:] = np.arange(len(rows[members[0]]))
     orphans = _Orphans(len(rows[members[0]]))
-    strangers = []
+    unpaired: dict[int, Unpaired] = {}
+    in_order: list[int] = []
     for rank in members[1:]:
         anchored = by_rank[rank].anchored and by_rank[members[0]].anchored
         near, stray = _between(offsets, members[0], rank)
@@ -174,9 +190,11 @@ def by_ends(
             near_ns=near,
             within_ns=NEAR_NS if together else min(max(TIMES * stray, TIGHT_NS), NEAR_NS),
         )
-        if pairing is None:
-            strangers.append(rank)
+        if isinstance(pairing, Unpaired):
+            unpaired[rank] = pairing
             continue
+        if pairing.assumed:
+            in_order.append(rank)
         call_of[rank][pairing.b] = pairing.a
         alone = np.flatnonzero(call_of[rank] < 0)
         call_of[rank][alone] = orphans.join(ends[rank], alone, pairing.offset_ns)
@@ -184,7 +202,7 @@ def by_ends(
     for column, rank in enumerate(members):
         known = call_of[rank] >= 0
         calls[call_of[rank][known], column] = rows[rank][known]
-    return calls[(calls >= 0).any(axis=1)], tuple(strangers)
+    return ByEnds(calls[(calls >= 0).any(axis=1)], unpaired, tuple(in_order))
 
 
 class _Orphans:

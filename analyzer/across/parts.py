@@ -47,6 +47,8 @@ class Group:
     calls: IntArray
     numbered: bool  # matched by recorded sequence numbers
     problem: str = ""
+    doubtful: tuple[int, ...] = ()  # ranks of which it cannot be told whether they take part
+    in_order: tuple[int, ...] = ()  # ranks whose calls follow the first one's by an assumption
 
     @property
     def missing(self) -> tuple[int, ...]:

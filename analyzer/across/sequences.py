@@ -7,7 +7,8 @@ not. Missing records at the edges and in between shift nothing: what has no part
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import Enum
 from itertools import pairwise
 
 import numpy as np
@@ -25,8 +26,6 @@ ENOUGH = 0.5
 """Share of the shorter sequence that must find partners at one offset, else nothing can be matched ..."""
 NEARLY_ALL = 0.9
 """... and of ranks that nothing says to belong together: two groups at the same work meet by chance now and then."""
-NEARLY_ONE = 0.99
-"""Sequences of equal content whose ends lie nearer to their partner than to its neighbours but for so few are one."""
 FEWEST = 6
 """So many pairs must end together before ranks that nothing says to belong together are taken to."""
 LOSS_NATS = 4.0
@@ -35,8 +34,10 @@ LEAST_STRAY_NS = 500
 """Timestamps are no better than this."""
 DEVICES_NS = 50_000
 """Instants of two devices on one host's clock agree to tens of microseconds."""
-DOUBT = 2.0
-"""Offsets whose costs differ by less than so many square roots of the count explain equally well."""
+DOUBT = 3.0
+"""Offsets whose costs differ by less than so many square roots of the count explain equally well ..."""
+EXPECTED = 2.0
+"""... and by so many times more where one of them is expected: next to none on one clock."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,15 @@ class Pairing:
     a: IntArray
     b: IntArray
     offset_ns: int
+    assumed: bool = False
+    """Other offsets explain the ends as well: paired in order, because both ranks have the same sequence."""
+
+
+class Unpaired(Enum):
+    """Why the collectives of two ranks are not paired."""
+
+    APART = "no offset between their clocks makes enough of them end together"
+    UNSURE = "several offsets between their clocks make them end together, or they are too few to tell"
 
 
 def pair_up(
@@ -57,8 +67,8 @@ def pair_up(
     one_clock: bool = False,
     near_ns: int | None = None,
     within_ns: int = NEAR_NS,
-) -> Pairing | None:
-    """Pairs of two ranks' collectives; None where no offset makes enough of them end together, or several do.
+) -> Pairing | Unpaired:
+    """Pairs of two ranks' collectives, or why there are none.
 
     ``anchored``: both clocks are wall clocks, so that only offsets within 50 ms are considered.
     ``together``: something says that these two ranks take part in one group. ``one_clock``: both were recorded by
@@ -67,23 +77,31 @@ def pair_up(
     ``within_ns``.
     """
     if not len(a) or not len(b):
-        return None
+        return Unpaired.APART
     few = min(int(a.ends_together.sum()), int(b.ends_together.sum()))
-    alike = near_ns is None and np.array_equal(a.key, b.key) and (together or few >= FEWEST)
-    if alike and _coherent(a, b, 1.0, strict=not together):
-        return _one_by_one(a, b)
-    start = near_ns if near_ns is not None else _chosen(a, b, anchored=anchored, one_clock=one_clock)
-    if start is None:
-        return _one_by_one(a, b) if alike and _coherent(a, b, NEARLY_ONE, strict=not together) else None
+    start = near_ns
+    if near_ns is None:
+        in_order = _in_order(a, b, few, strict=not together)
+        if in_order is not None and few < FEWEST:
+            return in_order  # so few: order is all there is
+        found = _chosen(a, b, anchored=anchored, one_clock=one_clock, in_order=in_order)
+        if not isinstance(found, int):
+            return found
+        start = found
+    assert start is not None
     mine, other = follow(a, b, start, within_ns if near_ns is not None else NEAR_NS)
-    fewest = 1 if together or near_ns is not None else FEWEST
-    if not len(mine) or len(mine) < max((ENOUGH if together else NEARLY_ALL) * few, fewest):
-        return None
+    if not len(mine) or len(mine) < (ENOUGH if together else NEARLY_ALL) * few:
+        return Unpaired.APART
+    if not together and near_ns is None and len(mine) < FEWEST:
+        return Unpaired.UNSURE
     mine, other = _fill(a, b, mine, other)
     return Pairing(mine, other, middle((a.end_ns[mine] - b.end_ns[other])[_telling(a, b, mine, other)]))
 
 
-def _one_by_one(a: Ends, b: Ends) -> Pairing:
+def _in_order(a: Ends, b: Ends, few: int, *, strict: bool) -> Pairing | None:
+    """The k-th with the k-th, where both ranks have the same sequence and its ends stay together."""
+    if not np.array_equal(a.key, b.key) or (strict and few < FEWEST) or not _coherent(a, b, strict=strict):
+        return None
     whole = np.arange(len(a))
     return Pairing(whole, whole, middle((a.end_ns - b.end_ns)[_telling(a, b, whole, whole)]))
 
@@ -94,11 +112,10 @@ def _telling(a: Ends, b: Ends, mine: IntArray, other: IntArray) -> BoolArray:
     return tells if tells.any() else np.ones(len(mine), bool)
 
 
-def _coherent(a: Ends, b: Ends, share: float, *, strict: bool) -> bool:
-    """Whether sequences of one content end together one by one, apart from a steady drift.
+def _coherent(a: Ends, b: Ends, *, strict: bool) -> bool:
+    """Whether sequences of one content end nearer to their partner than to its neighbours, apart from a steady drift.
 
-    ``share``: so many of them must lie nearer to their partner than to its neighbours. ``strict``: only the ends
-    say that they belong together, so that they must lie close.
+    ``strict``: only the ends say that they belong together, so that they must lie close.
     """
     whole = np.arange(len(a))
     tells = _telling(a, b, whole, whole)
@@ -110,34 +127,46 @@ def _coherent(a: Ends, b: Ends, share: float, *, strict: bool) -> bool:
     low, high = middle(difference[:third]), middle(difference[-third:])
     span = max(middle(ends[-third:]) - middle(ends[:third]), 1)
     line = low + (high - low) * (ends - middle(ends[:third])) / span
-    apart = float(np.quantile(np.abs(difference - line), share, method="lower"))
+    apart = float(np.abs(difference - line).max())
     most = max(float(np.median(np.diff(ends))) / 2, LEAST_STRAY_NS)
     return apart <= (min(most, NEAR_NS) if strict else most)
 
 
-def _chosen(a: Ends, b: Ends, *, anchored: bool, one_clock: bool) -> int | None:
-    """The offset that explains both sequences best; None where there is none, or several do equally well."""
+def _chosen(
+    a: Ends, b: Ends, *, anchored: bool, one_clock: bool, in_order: Pairing | None
+) -> int | Pairing | Unpaired:
+    """The offset that explains both sequences best, or the pairs in order if they do as well, or why there is none."""
     offsets = candidates(a, b, anchored=anchored)
     few = min(int(a.ends_together.sum()), int(b.ends_together.sum()))
     if len(offsets) < 2 or few < FEWEST:
-        return offsets[0] if offsets else None
+        return offsets[0] if offsets else (in_order or Unpaired.APART)
     paired = [follow(a, b, offset, NEAR_NS) for offset in offsets]
     enough = [at for at, (mine, _) in enumerate(paired) if len(mine) >= ENOUGH * few]
     if not enough:
-        return None
+        return in_order or Unpaired.APART
     costs = {at: _cost(a, b, *paired[at], few) for at in enough}
     best = min(enough, key=lambda at: costs[at])
     margin = DOUBT * few**0.5
     rivals = [at for at in enough if costs[at] - costs[best] < margin and not _same(paired[at], paired[best])]
+    if one_clock:
+        close = [at for at in enough if costs[at] - costs[best] < EXPECTED * margin]
+        expected = _next_to_none([offsets[at] for at in close])
+        if expected is not None:
+            return expected
     if not rivals:
         return offsets[best]
-    return _next_to_none([offsets[at] for at in (best, *rivals)]) if one_clock else None
+    if in_order is not None:
+        telling = np.flatnonzero(_telling(a, b, in_order.a, in_order.b))
+        if _cost(a, b, telling, telling, few) - costs[best] < margin:
+            return replace(in_order, assumed=True)
+    return Unpaired.UNSURE
 
 
 def _next_to_none(offsets: Sequence[int]) -> int | None:
     """The offset nearest to none, where it is much nearer than all others."""
-    first, second = sorted(offsets, key=abs)[:2]
-    return first if abs(first) <= DEVICES_NS and 2 * abs(first) < abs(second) else None
+    first, *others = sorted(offsets, key=abs)
+    alone = all(2 * abs(first) < abs(other) for other in others)
+    return first if abs(first) <= DEVICES_NS and alone else None
 
 
 def _cost(a: Ends, b: Ends, mine: IntArray, other: IntArray, few: int) -> float:

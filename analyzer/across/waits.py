@@ -24,6 +24,7 @@ BoolArray = npt.NDArray[np.bool_]
 ALONE = "only one rank of the group is in the capture"
 MISSING_RANK = "no file of a rank of the group was given"
 MISSING_RECORD = "a rank has no record of the call"
+UNSURE_RANKS = "it cannot be told which ranks take part"
 UNMATCHED = "the ranks' calls could not be matched"
 UNALIGNED = "the ranks' clocks could not be compared"
 COMPUTES = "the kernel also computes"
@@ -212,6 +213,8 @@ def _why_not(
         general = UNMATCHED
     elif group.missing or (group.expected is None and ranks_missing) or not group.whole:
         general = MISSING_RANK
+    elif group.doubtful:
+        general = UNSURE_RANKS
     elif len(group.members) < 2:
         general = ALONE
     elif not alignment.comparable(group.members):

@@ -48,7 +48,9 @@ def named(
 UNNAMED = GroupName(unnamed="nccl")
 
 
-def part(rank: int, rows: Iterable[At], *, anchored: bool = True, shift: float = 0) -> RankPart:
+def part(
+    rank: int, rows: Iterable[At], *, anchored: bool = True, shift: float = 0, clock: str | None = None
+) -> RankPart:
     """What the matching needs of one rank; all times ``shift`` later."""
     given = sorted(rows, key=lambda row: (row.start, row.end))
     texts: dict[str, int] = {}
@@ -79,7 +81,7 @@ def part(rank: int, rows: Iterable[At], *, anchored: bool = True, shift: float =
         launched_ns=np.full(len(given), NO_TIME, np.int64),
         fused=np.array([row.fused for row in given], bool),
     )
-    return RankPart(rank, ArrivalTable(table, tuple(groups), tuple(texts)), anchored)
+    return RankPart(rank, ArrivalTable(table, tuple(groups), tuple(texts)), anchored, clock)
 
 
 def ends(times: Sequence[float], keys: Sequence[int] | None = None, *, apart: Sequence[int] = ()) -> Ends:

@@ -10,9 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analyzer.across.groups import find_groups
+from analyzer.across.joint import join_ranks
 from analyzer.across.parts import Group
+from analyzer.across.waits import UNSURE_RANKS
 from analyzer.reconstruct.arrivals import GroupName
-from tests.across.builders import At, calls_of, joined, named, part
+from tests.across.builders import US, At, calls_of, joined, named, part
 
 
 def rows(
@@ -183,9 +185,7 @@ def test_a_named_group_without_numbers_that_never_ends_together_is_a_problem() -
     group = named("1", 0, 1)
     parts = [part(0, unnumbered(moments(30, 1), group)), part(1, unnumbered(moments(31, 2), group))]
     (found,) = find_groups(parts)
-    assert found.problem.startswith(
-        "no offset between their clocks makes the collectives of rank 1 and of rank 0"
-    )
+    assert found.problem.startswith("rank 1 and rank 0: no offset between their clocks makes enough of them")
 
 
 def test_what_only_later_ranks_have_is_one_call_of_theirs() -> None:
@@ -250,6 +250,72 @@ def test_places_within_replays_belong_together_only_with_their_own_kind() -> Non
     (found,) = find_groups([part(0, replays(None)), part(1, replays(4), shift=300)])
     expected = [(at, at - (at > 8)) if at != 8 else (8, -1) for at in range(20)]
     assert calls_of(found) == expected
+
+
+def regular(rank: int, lost: Sequence[int] = ()) -> list[At]:
+    """Collectives every millisecond that stray by 4 us on each rank: whole milliseconds more fit as well."""
+    draw = random.Random(rank)
+    times = [1_000.0 * k + draw.choice((0, 4)) for k in range(1, 31)]
+    return unnumbered([t for k, t in enumerate(times) if k not in lost], GroupName(unnamed="custom"))
+
+
+def test_a_rank_that_several_offsets_fit_may_belong_to_the_group() -> None:
+    """Ranks 0 and 1 share a clock; nothing tells which of its milliseconds rank 2 means."""
+    parts = [
+        part(0, regular(0), clock="a"),
+        part(1, regular(1, lost=[3]), clock="a"),
+        part(2, regular(2, lost=[0, 1, 29]), clock="b", shift=7_300),
+    ]
+    found = find_groups(parts)
+    assert [(group.members, group.doubtful) for group in found] == [((0, 1), (2,)), ((2,), (0, 1))]
+    together = join_ranks(parts, ())
+    assert {why for calls in together.calls for why in calls.why} == {UNSURE_RANKS}
+    assert together.problems()[0].startswith(
+        "Rank 2 may take part in the collectives of group custom of ranks 0, 1:"
+    )
+
+
+def test_equal_sequences_that_several_offsets_fit_are_paired_in_order_and_that_is_said() -> None:
+    parts = [part(0, regular(0)), part(1, regular(1), shift=3_000)]
+    (found,) = find_groups(parts)
+    assert (calls_of(found), found.in_order) == ([(k, k) for k in range(30)], (1,))
+    assert (
+        join_ranks(parts, ()).problems()[0].startswith("Group custom: the collectives of rank 1 were paired")
+    )
+
+
+def test_equal_counts_do_not_outweigh_ends_that_meet() -> None:
+    """Both have 29 of 30, but not the same: in their order the ends lie nearly as near, one further they meet."""
+    draw = random.Random(2)
+    times = [0.0]
+    while len(times) < 30:
+        times.append(times[-1] + 1_000 + draw.uniform(-40, 40))
+    loose = GroupName(unnamed="custom")
+    parts = [part(0, unnumbered(times[1:], loose)), part(1, unnumbered(times[:-1], loose), shift=3_000)]
+    (found,) = find_groups(parts)
+    assert [call for call in calls_of(found) if -1 not in call] == [(k, k + 1) for k in range(28)]
+    assert not found.in_order
+
+
+def test_what_later_groups_tell_of_the_clocks_settles_the_earlier_ones() -> None:
+    others = unnumbered(moments(20, 8), GroupName(unnamed="nccl"))
+    parts = [
+        part(0, regular(0) + others, clock="a"),
+        part(1, regular(1, lost=[3]) + others, clock="a"),
+        part(2, regular(2, lost=[0, 1, 29]) + others, clock="b", shift=7_300),
+    ]
+    found = find_groups(parts)
+    assert [(group.label, group.members, group.doubtful) for group in found] == [
+        ("custom", (0, 1, 2), ()), ("nccl", (0, 1, 2), ()),
+    ]  # fmt: skip
+    for call in calls_of(found[0]):
+        ends = {
+            parts[rank].arrivals.end_ns[row] - 7_300 * US * (rank == 2)
+            for rank, row in enumerate(call)
+            if row >= 0
+        }
+        assert max(ends) - min(ends) <= 4 * US
+    assert sum(row < 0 for call in calls_of(found[0]) for row in call) == 4
 
 
 # -- sends and receives ---------------------------------------------------------------------------

@@ -21,8 +21,9 @@ def notes(joint: JointReport, capture: Capture) -> list[str]:
     sentences += _incomplete(joint)
     sentences += _one_host(joint, capture)
     alignment = joint.joint.alignment
-    if alignment.maps and alignment.alone:
-        alone = ", ".join(str(rank) for rank in alignment.alone)
+    lonely = [rank for rank in alignment.alone if rank not in joint.joint.doubted]
+    if alignment.maps and lonely:
+        alone = ", ".join(str(rank) for rank in lonely)
         sentences.append(
             f"Rank {alone} shares no collective with the others: its clock could not be compared with theirs."
         )
