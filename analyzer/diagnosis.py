@@ -183,7 +183,7 @@ class GlobalWindow(msgspec.Struct, frozen=True, kw_only=True):
     late_calls: dict[int, int]  # how often, by rank
     late_wait_ns: dict[int, int]  # how long, by rank, as a union
     waited_ns: int  # union of these waits and of those over which the path went to another rank
-    waited_at_most_ns: int  # the same with all time in which calls ran whose waiting could not be told apart
+    waited_at_most_ns: int  # the same with all time in which others may have waited and nothing tells whether
     launch_stagger_ns: int | None  # first to last rank's first launch of the step; None: not recorded on all
 
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from analyzer.across.matching import Offsets, by_ends, learn, matched
+from analyzer.across.matching import Offsets, by_ends, learn, matched, settle
 from analyzer.across.parts import ONE_WAY, Draft, Group, RankPart
 from analyzer.across.sequences import Unpaired
 from analyzer.model import IntArray
@@ -35,9 +35,12 @@ def find_groups(parts: Sequence[RankPart]) -> list[Group]:
                 found[at] = _split_by_coherence(unnamed[at - len(named)], by_rank, offsets)
             for group in found[at]:
                 learn(group, by_rank, offsets)
-        # Once more with what the others told of the clocks.
-        open_ = [at for at in pending if any(group.problem or group.doubtful for group in found[at])]
-        pending = open_ if len(offsets) > known else []
+        # Once more with what the others told of the clocks, or they together.
+        pending = [at for at in pending if any(group.problem or group.doubtful for group in found[at])]
+        if len(offsets) == known:
+            settle([(named + unnamed)[at] for at in pending], by_rank, offsets)
+        if len(offsets) == known:
+            break
     groups = [group for at in range(len(named)) for group in found[at]]
     return _labelled(groups + _merged([group for at in sorted(found)[len(named) :] for group in found[at]]))
 

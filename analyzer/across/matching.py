@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
 
 import numpy as np
 
-from analyzer.across.ends import NEAR_NS, Ends
+from analyzer.across.ends import NEAR_NS, Ends, middle
 from analyzer.across.parts import ENDS_APART, ONE_WAY, Draft, Group, RankPart
-from analyzer.across.sequences import Unpaired, pair_up
+from analyzer.across.sequences import Pairing, Unpaired, pair_up
 from analyzer.model import IntArray
 
 _KIND_OF = {
@@ -59,12 +61,51 @@ def learn(group: Group, by_rank: dict[int, RankPart], offsets: Offsets) -> None:
         )  # fmt: skip
         if not tells.any():
             continue
-        difference = np.sort(
-            by_rank[first].arrivals.end_ns[both[tells, 0]] - by_rank[rank].arrivals.end_ns[both[tells, 1]]
-        )
-        offset = int(difference[(len(difference) - 1) // 2])
-        stray = int(np.quantile(np.abs(difference - offset), 0.95))
-        offsets[first, rank], offsets[rank, first] = (offset, stray), (-offset, stray)
+        one, other = by_rank[first].arrivals.end_ns, by_rank[rank].arrivals.end_ns
+        _remember(offsets, first, rank, one[both[tells, 0]] - other[both[tells, 1]])
+
+
+def _remember(offsets: Offsets, first: int, rank: int, difference: IntArray) -> None:
+    """Note what the distances of ends that belong together say of two ranks' clocks."""
+    offset = middle(difference)
+    stray = int(np.quantile(np.abs(difference - offset), 0.95))
+    offsets[first, rank], offsets[rank, first] = (offset, stray), (-offset, stray)
+
+
+def settle(drafts: Sequence[Draft], by_rank: dict[int, RankPart], offsets: Offsets) -> None:
+    """Learn offsets that no group alone tells: one offset must fit all that two ranks may have in common."""
+    ranks = sorted({rank for draft in drafts for rank in draft.rows})
+    for first, second in combinations(ranks, 2):
+        both = [draft for draft in drafts if first in draft.rows and second in draft.rows]
+        if len(both) < 2 or _between(offsets, first, second)[0] is not None:
+            continue
+        keys = _Keys()
+        one, other = (_all_ends(both, by_rank[rank], by_rank, keys) for rank in (first, second))
+        found = pair_up(one, other, together=False, **_clocks(by_rank[first], by_rank[second]))
+        if isinstance(found, Pairing) and not found.assumed:
+            _remember(offsets, first, second, one.end_ns[found.a] - other.end_ns[found.b])
+
+
+def _all_ends(drafts: Sequence[Draft], part: RankPart, by_rank: dict[int, RankPart], keys: _Keys) -> Ends:
+    """What a rank has in several groups as one sequence; contents of two groups are never the same."""
+    each = []
+    for number, draft in enumerate(drafts):
+        ends = _ends(part, draft.rows[part.rank], keys, sized=_sized(draft, by_rank))
+        each.append(replace(ends, key=ends.key * len(drafts) + number))
+    order = np.argsort(np.concatenate([ends.end_ns for ends in each]), kind="stable")
+    return Ends(
+        np.concatenate([ends.key for ends in each])[order],
+        np.concatenate([ends.end_ns for ends in each])[order],
+        np.concatenate([ends.ends_together for ends in each])[order],
+    )
+
+
+def _clocks(one: RankPart, other: RankPart) -> dict[str, bool]:
+    """What is known of the clocks of two ranks, for the pairing."""
+    return {
+        "anchored": one.anchored and other.anchored,
+        "one_clock": one.clock is not None and one.clock == other.clock,
+    }
 
 
 def _between(offsets: Offsets, a: int, b: int) -> tuple[int | None, int]:
@@ -179,14 +220,12 @@ def by_ends(
     unpaired: dict[int, Unpaired] = {}
     in_order: list[int] = []
     for rank in members[1:]:
-        anchored = by_rank[rank].anchored and by_rank[members[0]].anchored
         near, stray = _between(offsets, members[0], rank)
         pairing = pair_up(
             ends[members[0]],
             ends[rank],
-            anchored=anchored,
             together=together,
-            one_clock=by_rank[rank].clock is not None and by_rank[rank].clock == by_rank[members[0]].clock,
+            **_clocks(by_rank[members[0]], by_rank[rank]),
             near_ns=near,
             within_ns=NEAR_NS if together else min(max(TIMES * stray, TIGHT_NS), NEAR_NS),
         )

@@ -129,6 +129,23 @@ def lateness(calls: Sequence[Calls]) -> Lateness:
     return Lateness(table[0], table[1], table[2])
 
 
+def undecided_spans(calls: Sequence[Calls]) -> Intervals:
+    """When others may have waited in calls of which the clocks do not tell that anybody came late, as a set.
+
+    From the median of the other arrivals to the last one and the clocks' uncertainty.
+    """
+    starts, ends = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for joint in calls:
+        for column in range(len(joint.group.members)):
+            rows = np.flatnonzero(joint.split & (joint.late == column))
+            if len(rows):
+                since = joint.others_ns(column)[rows]
+                open_ = joint.latest_ns[rows] - since < max(joint.uncertainty_ns, 1)
+                starts.append(since[open_])
+                ends.append(joint.latest_ns[rows][open_] + joint.uncertainty_ns)
+    return union(np.concatenate(starts), np.concatenate(ends))
+
+
 def unsplit_spans(calls: Sequence[Calls]) -> Intervals:
     """When any call ran whose waiting could not be told apart, on the reference clock, as a set."""
     starts, ends = [np.empty(0, np.int64)], [np.empty(0, np.int64)]

@@ -318,6 +318,39 @@ def test_what_later_groups_tell_of_the_clocks_settles_the_earlier_ones() -> None
     assert sum(row < 0 for call in calls_of(found[0]) for row in call) == 4
 
 
+def wandering(seed: int, rank: int, label: str) -> list[At]:
+    """30 collectives every millisecond, give or take 7 us, that stray by 4 us; ranks 1 and 2 lack the edges."""
+    draw, noise = random.Random(f"{seed} {label}"), random.Random(f"{seed} {label} {rank}")
+    times, instant = [], 0.0
+    for _ in range(30):
+        instant += 1_000 + draw.uniform(-7, 7)
+        times.append(instant + noise.choice((0, 4)))
+    shown = {0: times, 1: times[1:-1], 2: times[2:]}
+    return unnumbered(shown[rank], GroupName(unnamed=label))
+
+
+SHIFT = {0: 0, 1: 5_300, 2: -2_300}
+
+
+@pytest.mark.parametrize("seed", [0, 4, 6, 7, 8, 10, 13])
+def test_one_offset_must_fit_all_groups_of_two_ranks(seed: int) -> None:
+    """Neither group alone tells the offsets; together they do."""
+    mine = {label: [wandering(seed, rank, label) for rank in range(3)] for label in ("custom", "deepep")}
+    for rows_of in mine.values():
+        alone = find_groups([part(rank, rows_of[rank], shift=SHIFT[rank]) for rank in range(3)])
+        assert any(group.doubtful for group in alone)
+    parts = [part(rank, mine["custom"][rank] + mine["deepep"][rank], shift=SHIFT[rank]) for rank in range(3)]
+    found = find_groups(parts)
+    assert [(group.label, group.members, group.doubtful) for group in found] == [
+        ("custom", (0, 1, 2), ()), ("deepep", (0, 1, 2), ()),
+    ]  # fmt: skip
+    for call in (call for group in found for call in calls_of(group)):
+        ends = [
+            parts[rank].arrivals.end_ns[row] - SHIFT[rank] * US for rank, row in enumerate(call) if row >= 0
+        ]
+        assert max(ends) - min(ends) <= 4 * US + 2
+
+
 # -- sends and receives ---------------------------------------------------------------------------
 
 

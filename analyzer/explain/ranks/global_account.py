@@ -13,7 +13,7 @@ from analyzer.across.joint import Joint
 from analyzer.across.split import take
 from analyzer.across.steps import GlobalWindow as Step
 from analyzer.across.steps import global_windows, match_steps
-from analyzer.across.waits import Lateness, lateness, unsplit_spans
+from analyzer.across.waits import Lateness, lateness, undecided_spans, unsplit_spans
 from analyzer.categories import CATEGORY_NAMES, Binding, Category
 from analyzer.diagnosis import GlobalAccount, GlobalWindow
 from analyzer.errors import InvariantError
@@ -63,7 +63,11 @@ def global_paths(reports: Sequence[RankReport], joint: Joint) -> tuple[GlobalPat
     segments, facts = _table(walked, {report.rank.rank: report for report in busy})
     late = lateness(joint.calls)
     waited = [_waited(step, pieces, late) for step, pieces in zip(found, walked, strict=True)]
-    results = _results(found, walked, waited, segments, busy, links, unsplit_spans(joint.calls))
+    unknown = [
+        np.concatenate(edge)
+        for edge in zip(unsplit_spans(joint.calls), undecided_spans(joint.calls), strict=True)
+    ]
+    results = _results(found, walked, waited, segments, busy, links, union(*unknown))
     account = GlobalAccount(reference_rank=alignment.references[0], windows=results)
     counts = np.array([len(entry.since_ns) for entry in waited], np.int64)
     return GlobalPaths(account, segments, facts, counts), ""
@@ -191,7 +195,7 @@ def _results(
     table: SegmentTable,
     reports: Sequence[RankReport],
     links: Mapping[int, RankLinks],
-    unsplit: Intervals,
+    unknown: Intervals,
 ) -> list[GlobalWindow]:
     by_rank = {report.rank.rank: report for report in reports}
     edges = np.searchsorted(table.window, np.arange(len(steps) + 1))
@@ -227,7 +231,7 @@ def _results(
                 late_calls={rank: late_calls[rank] for rank in sorted(late_calls)},
                 late_wait_ns={rank: made_wait[rank] for rank in sorted(made_wait)},
                 waited_ns=measure(union(late.since_ns, late.until_ns)),
-                waited_at_most_ns=_at_most(step, late, unsplit),
+                waited_at_most_ns=_at_most(step, late, unknown),
                 launch_stagger_ns=_stagger(step, by_rank, links),
             )
         )
@@ -244,9 +248,9 @@ def _made_wait(late: Lateness) -> dict[int, int]:
     }
 
 
-def _at_most(step: Step, late: Lateness, unsplit: Intervals) -> int:
-    """What was waited, and all time of the step in which a call ran of which that cannot be told, ns."""
-    low, high = clip(unsplit, step.start_ns, step.end_ns)
+def _at_most(step: Step, late: Lateness, unknown: Intervals) -> int:
+    """What was waited, and all time of the step in which somebody may have waited of whom that cannot be told, ns."""
+    low, high = clip(unknown, step.start_ns, step.end_ns)
     return measure(union(np.concatenate((late.since_ns, low)), np.concatenate((late.until_ns, high))))
 
 
