@@ -142,9 +142,11 @@ def one_rank(jobs: int, *, held_out: bool) -> str:
 def several_ranks(jobs: int, *, held_out: bool) -> str:
     """The part about several ranks, measured anew."""
     outcome = ranks_outcomes.outcome_of
-    development = outcomes_of(blind_ranks.DEVELOPMENT, jobs, outcome)
+    development, spent = (
+        outcomes_of(seeds, jobs, outcome) for seeds in (blind_ranks.DEVELOPMENT, blind_ranks.SPENT)
+    )
     last = outcomes_of(blind_ranks.HELD_OUT, jobs, outcome) if held_out else None
-    return ranks_page.document(development, last, _commit())
+    return ranks_page.document(development, spent, last, _commit())
 
 
 def figures_of(kind: str, seeds: range, jobs: int) -> str:

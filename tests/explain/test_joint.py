@@ -167,6 +167,51 @@ def test_without_a_common_path_each_rank_keeps_its_verdict(tmp_path: Path) -> No
     assert transfer.verdict == "unmeasured"
 
 
+def busy_or_late(rank: int, step: int) -> tuple[Op, ...]:
+    """Rank 1's CPU is late in every step, the devices of the others are busy meanwhile; rank 0 ends each step."""
+    before = (host(600_000),) if rank == 1 else (host(20_000), work(400_000))
+    return (*before, meet(), work(20_000 if rank == 0 else 5_000, "tail"))
+
+
+def test_before_a_call_that_is_not_split_the_path_may_lie_on_another_rank(tmp_path: Path) -> None:
+    """All files: the path is on the late rank. Without that of rank 3 nobody knows, and the intervals say so."""
+    run = team(4, busy_or_late)
+    whole, without = (
+        analyzed(run, tmp_path / name, "kineto", Recording(lost_ranks=frozenset(lost)))
+        for name, lost in (("whole", ()), ("without", (3,)))
+    )
+    for name in ("host-bound", "kernel-bound", "launch-bound"):
+        true, found = of(whole, name).share, of(without, name).share
+        assert true is not None
+        assert found is not None
+        assert found.interval[0] <= true.value <= found.interval[1], name
+    assert of(whole, "host-bound").verdict == "supported"
+    assert of(without, "kernel-bound").verdict == "inconclusive"
+
+
+@pytest.mark.parametrize("lost", [(), (5,)])
+def test_a_split_call_is_where_the_ways_of_all_ranks_meet(lost: tuple[int, ...], tmp_path: Path) -> None:
+    """Ten calls a step, of one of which a record is lost: only what lies between it and the one before is open."""
+
+    def ops(rank: int, step: int) -> tuple[Op, ...]:
+        return tuple(op for _ in range(10) for op in (work(50_000 + 20_000 * (rank == 1)), meet()))
+
+    run = team(3, ops)
+    files = written(run, tmp_path)
+    if lost:
+        events = msgspec.json.decode(files[2].read_bytes())
+        calls = [e for e in events["traceEvents"] if e.get("cat") == "kernel" and "AllReduce" in e["name"]]
+        gone = calls[45]
+        events["traceEvents"].remove(gone)
+        files[2].write_bytes(msgspec.json.encode(events))
+    analysis = pipeline.analyze(pipeline.read(files))
+    share = of(analysis, "kernel-bound").share
+    assert share is not None
+    width = share.interval[1] - share.interval[0]
+    assert (width < 0.005) == (not lost)
+    assert width < 0.05
+
+
 def test_a_rank_is_named_late_only_once_per_group(off: Analysis) -> None:
     (row,) = off.diagnosis.late_ranks
     assert (row.rank, row.late_calls, row.of_calls) == (1, 8, 8)

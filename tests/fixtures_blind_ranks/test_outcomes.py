@@ -12,9 +12,10 @@ from analyzer.diagnosis import Diagnosis, Hypothesis, Share
 from fixtures.blind import figures
 from fixtures.blind_ranks.case import RanksCase, blind_ranks_case
 from fixtures.blind_ranks.matching import Boundaries, RecordedClock, clock_of
-from fixtures.blind_ranks.outcomes import Found, FoundWindow, compare, found_in
+from fixtures.blind_ranks.outcomes import Found, FoundWindow, compare, found_in, split_anyway
 from fixtures.blind_ranks.shares import HYPOTHESES, LATE_RANK, TRANSFER, true_shares
 from fixtures.simulator.engine import simulate
+from fixtures.simulator.program import Group
 from fixtures.simulator.recording import CAPTURE_EPOCH_NS, LEAD_NS, Recording, observe
 from fixtures.simulator.run import Run
 from fixtures.simulator.windows import Window, global_windows
@@ -52,7 +53,7 @@ def diagnosed(run: Run, **other: Any) -> Found:
         "reference_rank": 0,
         "windows": tuple(window(true, 300) for true in windows),
         "hypotheses": tuple(entry(name, share) for name, share in truth.items()),
-        "split_ns": 7,
+        "split_calls": ((frozenset({0, 1}), 7),),
     }
     return Found(**fields | other)
 
@@ -63,7 +64,7 @@ def test_truth_is_taken_over_the_windows_that_were_found(case: RanksCase, run: R
     assert outcome.windows == len(global_windows(run)) - 1
     assert [answer.hypothesis for answer in outcome.answers] == list(HYPOTHESES)
     assert all(answer.value == pytest.approx(answer.truth, abs=1e-9) for answer in outcome.answers)
-    assert (outcome.named_rank, outcome.split_ns) == (2, 7)
+    assert (outcome.named_rank, outcome.split_anyway) == (2, 0)
     assert outcome.late_rank in range(case.scenario.ranks)
     planted = {answer.hypothesis for answer in outcome.answers if answer.planted}
     assert planted == {LATE_RANK, case.scenario.loop.filler}
@@ -142,9 +143,11 @@ def test_a_diagnosis_is_read_with_and_without_a_global_path() -> None:
     rank = SimpleNamespace(rank=1, clock=clock, windows=[SimpleNamespace(path_ns=path)])
     rows = [entry("copies", 0.5, scope="rank"), entry("copies", 0.3)]
     fields = {"ranks": [rank], "hypotheses": rows, "time_zero_ns": str(CAPTURE_EPOCH_NS - 5)}
+    fields |= {"collectives": [SimpleNamespace(ranks=[1, 0], split_calls=4)]}
     fields |= {"late_ranks": [SimpleNamespace(rank=6), SimpleNamespace(rank=2)]}
     alone = found_in(cast(Diagnosis, SimpleNamespace(**fields, global_=None)))
-    assert (alone.windows, alone.split_ns, alone.zero_ns, alone.reference_rank) == ((), 7, -5, 1)
+    assert (alone.windows, alone.zero_ns, alone.reference_rank) == ((), -5, 1)
+    assert alone.split_calls == ((frozenset({0, 1}), 4),)
     assert alone.hypotheses == (rows[1],)
     shown = {
         "start_ns": 1,
@@ -156,17 +159,23 @@ def test_a_diagnosis_is_read_with_and_without_a_global_path() -> None:
     }
     across = SimpleNamespace(windows=[SimpleNamespace(**shown, path_ns=path)])
     together = found_in(cast(Diagnosis, SimpleNamespace(**fields, global_=across)))
-    assert together.split_ns == 14
     assert together.windows == (FoundWindow(1, 9, "p", True, False, {2: 2, 0: 1}),)
     assert together.reported_rank == 6
     assert alone.clocks == together.clocks == ()
 
 
+def test_only_groups_without_the_missing_rank_may_be_split() -> None:
+    groups = [Group("a", (0, 1, 2, 3)), Group("b", (0, 1)), Group("c", (2, 3))]
+    found = [(frozenset({0, 1}), 5), (frozenset({2}), 3), (frozenset({0, 1, 2}), 11)]
+    assert split_anyway({3}, groups, found) == 14
+    assert split_anyway(set(), groups, found) == 0
+
+
 def test_ranks_without_a_file_are_named(case: RanksCase, run: Run) -> None:
     loop = replace(case.scenario.loop, recording=Recording(lost_ranks=frozenset({2})))
     partial = replace(case, scenario=replace(case.scenario, loop=loop))
-    outcome = compare(partial, run, diagnosed(run, split_ns=0))
-    assert (outcome.missing, outcome.split_ns, outcome.complete) == ((2,), 0, False)
+    outcome = compare(partial, run, diagnosed(run))
+    assert (outcome.missing, outcome.split_anyway, outcome.complete) == ((2,), 7, False)
     assert partial.seen == tuple(rank for rank in range(partial.scenario.ranks) if rank != 2)
     assert {answer.hypothesis for answer in outcome.answers if not answer.due} == {TRANSFER, LATE_RANK}
     assert figures.missed(

@@ -6,7 +6,7 @@ An end of an interval counts the clocks' uncertainty once for every piece of wai
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -89,11 +89,13 @@ def global_evidence(
     facts = paths.facts.take(rows)
     edges = np.append(np.searchsorted(paths.segments.window[rows], indices), len(rows))
     sources = {report.rank.rank: report.rank.source for report in reports}
+    elsewhere = _Elsewhere.of(paths.elsewhere[rows], facts.length, edges, reports, windows, phase)
     shares: dict[str, WindowShares] = {}
     evidence: dict[str, list[Evidence]] = {}
     for entry in (*MEASURABLE, *BETWEEN_RANKS):
         measured = amounts(entry, facts)
-        shares[entry.id] = _or_elsewhere(measured.per_window(facts.length, edges), windows)
+        found = _or_unsplit(measured.per_window(facts.length, edges), windows)
+        shares[entry.id] = elsewhere.widened(entry.id, found, measured.mine)
         chosen = np.zeros(len(paths.segments), bool)
         chosen[rows[measured.mine > 0]] = True
         evidence[entry.id] = _longest(paths.segments, chosen, sources, GLOBAL_FILE)
@@ -129,7 +131,62 @@ def global_evidence(
     )
 
 
-def _or_elsewhere(shares: WindowShares, windows: Sequence[GlobalWindow]) -> WindowShares:
+@dataclass(frozen=True)
+class _Elsewhere:
+    """How much of each window's path may have lain on another rank, and each rank's own path of that step.
+
+    ``segments``: (s,) which do; ``edges``: (w + 1,) where each window's segments begin; ``open_ns``: (w,) their time.
+    ``own``: for each rank its quantities by hypothesis and the position of each window's own one, -1 none.
+    """
+
+    segments: npt.NDArray[np.bool_]
+    edges: IntArray
+    open_ns: FloatArray
+    own: tuple[tuple[Mapping[str, WindowShares], IntArray], ...]
+
+    @classmethod
+    def of(
+        cls,
+        segments: npt.NDArray[np.bool_],
+        length: IntArray,
+        edges: IntArray,
+        reports: Sequence[RankReport],
+        windows: Sequence[GlobalWindow],
+        phase: str,
+    ) -> _Elsewhere:
+        """``segments`` and ``length``: (s,) of the path over these windows."""
+        own = []
+        for report in reports if segments.any() else ():
+            if phase not in report.evidence:
+                continue
+            used, _, _ = used_windows(report.rank, phase)
+            position = {window.index: at for at, window in enumerate(used)}
+            mine = [position.get(window.windows.get(report.rank.rank, -1), -1) for window in windows]
+            own.append((report.evidence[phase].shares, np.array(mine, np.int64)))
+        return cls(segments, edges, _per_window(np.where(segments, length, 0), edges), tuple(own))
+
+    def widened(self, name: str, shares: WindowShares, mine: IntArray) -> WindowShares:
+        """Ends at which that time holds as much of the hypothesis as it could on any of the ranks."""
+        low, high = shares.low.copy(), shares.high.copy()
+        certain = np.maximum(shares.low - _per_window(np.where(self.segments, mine, 0), self.edges), 0)
+        surely = shares.value - _per_window(np.where(self.segments, mine, 0), self.edges)
+        for quantities, at in self.own:
+            rows = np.flatnonzero((at >= 0) & (self.open_ns > 0))
+            if name not in quantities or not len(rows):
+                continue
+            theirs, step = quantities[name].value[at[rows]], quantities[name].step[at[rows]]
+            least = np.maximum(theirs - np.maximum(step - self.open_ns[rows], 0), 0)
+            most = np.minimum(theirs, self.open_ns[rows])
+            low[rows] = np.minimum(low[rows], certain[rows] + least)
+            high[rows] = np.maximum(high[rows], surely[rows] + most)
+        return WindowShares(shares.value, low, np.minimum(high, shares.step), shares.step)
+
+
+def _per_window(column: IntArray, edges: IntArray) -> FloatArray:
+    return np.diff(np.concatenate(([0], np.cumsum(column)))[edges]).astype(np.float64)
+
+
+def _or_unsplit(shares: WindowShares, windows: Sequence[GlobalWindow]) -> WindowShares:
     """What a hypothesis holds at most where a call was not split: the path may have been on another rank then."""
     unsplit = np.array([window.path_ns["collective.unsplit"] for window in windows], np.float64)
     return WindowShares(shares.value, shares.low, np.minimum(shares.high + unsplit, shares.step), shares.step)

@@ -22,7 +22,7 @@ from analyzer.explain.segments import join_tables
 from analyzer.explain.verdicts.path_facts import PathFacts, join_facts
 from analyzer.intervals import Intervals, clip, measure, union
 from analyzer.model import IntArray
-from analyzer.reconstruct.work import NO_TIME
+from analyzer.reconstruct.work import NO_TIME, BoolArray
 from analyzer.tables import NO_EVENT, SegmentTable
 
 NO_RANK = -1
@@ -32,13 +32,15 @@ NO_RANK = -1
 class GlobalPaths:
     """The global paths of a capture. ``segments``: all windows' segments, ``rank`` where each lies.
 
-    ``waits``: (w,) how many waits for late ranks each window's figure is made of.
+    ``waits``: (w,) how many waits for late ranks each window's figure is made of. ``elsewhere``: (s,) segments that
+    may have lain on another rank, because a call after them was not split.
     """
 
     account: GlobalAccount
     segments: SegmentTable
     facts: PathFacts
     waits: IntArray
+    elsewhere: BoolArray
 
 
 def global_paths(reports: Sequence[RankReport], joint: Joint) -> tuple[GlobalPaths | None, str]:
@@ -70,7 +72,30 @@ def global_paths(reports: Sequence[RankReport], joint: Joint) -> tuple[GlobalPat
     results = _results(found, walked, waited, segments, busy, links, union(*unknown))
     account = GlobalAccount(reference_rank=alignment.references[0], windows=results)
     counts = np.array([len(entry.since_ns) for entry in waited], np.int64)
-    return GlobalPaths(account, segments, facts, counts), ""
+    elsewhere = np.concatenate([np.zeros(0, bool), *(_elsewhere(pieces, joint) for pieces in walked)])
+    return GlobalPaths(account, segments, facts, counts, elsewhere), ""
+
+
+def _elsewhere(pieces: Pieces, joint: Joint) -> BoolArray:
+    """(p,) pieces before a call that was not split, back to a split call of the same ranks.
+
+    If another rank came last to that call, the path leads over that rank; at the split call before it both ways
+    meet, since all of them left that one together.
+    """
+    result = np.zeros(len(pieces.rows), bool)
+    open_: frozenset[int] = frozenset()
+    for at in range(len(pieces.rows) - 1, -1, -1):
+        _, _, rank, kind, row, category, _ = pieces.rows[at]
+        if kind == BODY:
+            waits = joint.waits[rank]
+            group = int(waits.group[row])
+            members = frozenset(joint.calls[group].group.members if group >= 0 else (rank,))
+            if not waits.split[row] and category == Category.COLLECTIVE_UNSPLIT:
+                open_ |= members
+            elif waits.split[row] and members >= open_:
+                open_ = frozenset()
+        result[at] = bool(open_)
+    return result
 
 
 def _waited(step: Step, pieces: Pieces, late: Lateness) -> Lateness:
