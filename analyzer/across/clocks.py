@@ -8,7 +8,7 @@ two clocks from both sides. The ends, which lie close together, give the estimat
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -44,9 +44,9 @@ class ClockMap:
     """From one rank's clock to the reference rank's: ``t + offset_ns + drift_ppb * (t - epoch_ns) / 1e9``.
 
     ``interval_ns`` holds the true offset at the epoch for certain, unless the clocks drift by more than
-    MOST_DRIFT_PPB; None for the reference itself and where calls contradict one another, here or on the way to the
-    reference. ``uncertainty_ns``: how far the ends of the collectives stray from the map, at the epoch. ``parent``:
-    the rank that this one was compared with.
+    MOST_DRIFT_PPB; None for the reference itself and where calls contradict one another or it is only assumed which
+    of them are one, here or on the way to the reference. ``uncertainty_ns``: how far the ends of the collectives
+    stray from the map, at the epoch. ``parent``: the rank that this one was compared with.
     """
 
     rank: int
@@ -162,7 +162,8 @@ def align(parts: Sequence[RankPart], groups: Sequence[Group]) -> Alignment:
             for rank, parent in linked:
                 found = _mapped(rank, maps[parent], _edge(calls, parent, rank)) if parent in maps else None
                 if found is not None:
-                    maps[rank] = found
+                    assumed = any(c.assumed(parent, rank) for c in calls)
+                    maps[rank] = replace(found, interval_ns=None) if assumed else found
                 elif parent in maps:
                     contradictory.add(rank)
     unsynchronized = frozenset(key for c in calls for key in c.left_early(maps))
@@ -206,6 +207,11 @@ class _Calls:
             self.end[has, column] = arrivals.end_ns[rows[has]]
             texts = np.array([*of[rank].table.texts, "?"], object)
             self.operation[has, column] = texts[arrivals.operation[rows[has]]]
+
+    def assumed(self, p: int, q: int) -> bool:
+        """Whether it is an assumption which calls of the two are one."""
+        in_order = self.group.in_order
+        return {p, q} <= set(self.group.members) and (p in in_order or q in in_order)
 
     def common(self, p: int, q: int) -> int:
         """How many calls both ranks have that tell something about their clocks."""

@@ -26,13 +26,14 @@ def find_groups(parts: Sequence[RankPart]) -> list[Group]:
     named, unnamed = _named(parts), _unnamed(parts)
     found: dict[int, list[Group]] = {}
     pending = list(range(len(named) + len(unnamed)))
+    assume = False
     while pending:
         known = len(offsets)
         for at in pending:
             if at < len(named):
-                found[at] = [matched(named[at], by_rank, offsets)]
+                found[at] = [matched(named[at], by_rank, offsets, assume=assume)]
             else:
-                found[at] = _split_by_coherence(unnamed[at - len(named)], by_rank, offsets)
+                found[at] = _split_by_coherence(unnamed[at - len(named)], by_rank, offsets, assume=assume)
             for group in found[at]:
                 learn(group, by_rank, offsets)
         # Once more with what the others told of the clocks, or they together.
@@ -40,7 +41,9 @@ def find_groups(parts: Sequence[RankPart]) -> list[Group]:
         if len(offsets) == known:
             settle([(named + unnamed)[at] for at in pending], by_rank, offsets)
         if len(offsets) == known:
-            break
+            if assume:
+                break
+            assume = True  # nothing else tells
     groups = [group for at in range(len(named)) for group in found[at]]
     return _labelled(groups + _merged([group for at in sorted(found)[len(named) :] for group in found[at]]))
 
@@ -169,7 +172,9 @@ def _unnamed(parts: Sequence[RankPart]) -> list[Draft]:
     return [drafts[key] for key in sorted(drafts)]
 
 
-def _split_by_coherence(draft: Draft, by_rank: dict[int, RankPart], offsets: Offsets) -> list[Group]:
+def _split_by_coherence(
+    draft: Draft, by_rank: dict[int, RankPart], offsets: Offsets, *, assume: bool
+) -> list[Group]:
     """Without metadata: ranks whose collectives end together are one group, found one group after another.
 
     Ranks of which several offsets make them end with a group's may belong to it: the group doubts them, and
@@ -180,7 +185,7 @@ def _split_by_coherence(draft: Draft, by_rank: dict[int, RankPart], offsets: Off
     doubts: set[tuple[int, int]] = set()
     while left:
         part = Draft(draft.label, None, None, None, {rank: draft.rows[rank] for rank in left})
-        found = by_ends(part, left, by_rank, offsets, together=len(by_rank) == 2)
+        found = by_ends(part, left, by_rank, offsets, together=len(by_rank) == 2, assume=assume)
         members = tuple(rank for rank in left if rank not in found.unpaired)
         keep = [left.index(rank) for rank in members]
         calls = found.calls[:, keep]

@@ -34,9 +34,9 @@ class Joint:
             if group.doubtful
         ]
         assumed = [
-            f"Group {group.label}: the collectives of rank {', '.join(map(str, group.in_order))} were paired with "
-            f"those of rank {group.members[0]} in their order, because both have as many; other offsets between their "
-            "clocks fit as well, and with one of them the ranks' times would lie a call apart."
+            f"Group {group.label}: several offsets between the clocks of rank {', '.join(map(str, group.in_order))} "
+            f"and rank {group.members[0]} make their collectives end together. The one is taken at which both ranks' "
+            "records begin and end together: an assumption. If one began a call later, its times lie a call off."
             for group in (calls.group for calls in self.calls)
             if group.in_order
         ]

@@ -140,8 +140,8 @@ def _sized(draft: Draft, by_rank: dict[int, RankPart]) -> bool:
     return all(bool((by_rank[rank].arrivals.bytes[rows] >= 0).all()) for rank, rows in draft.rows.items())
 
 
-def matched(draft: Draft, by_rank: dict[int, RankPart], offsets: Offsets) -> Group:
-    """The calls of a group whose members the capture names."""
+def matched(draft: Draft, by_rank: dict[int, RankPart], offsets: Offsets, *, assume: bool = False) -> Group:
+    """The calls of a group whose members the capture names. ``assume``: see ``pair_up``."""
     members = tuple(sorted(draft.rows))
     in_order: tuple[int, ...] = ()
     numbers = {rank: by_rank[rank].arrivals.sequence[rows] for rank, rows in draft.rows.items()}
@@ -149,7 +149,7 @@ def matched(draft: Draft, by_rank: dict[int, RankPart], offsets: Offsets) -> Gro
         calls, problem = _by_number(draft, members, by_rank, numbers)
         numbered = True
     else:
-        found = by_ends(draft, members, by_rank, offsets, together=True)
+        found = by_ends(draft, members, by_rank, offsets, together=True, assume=assume)
         calls, unpaired, in_order = found.calls, found.unpaired, found.in_order
         problem = "; ".join(
             f"rank {', '.join(map(str, ranks))} and rank {members[0]}: {why.value}"
@@ -209,6 +209,7 @@ def by_ends(
     offsets: Offsets,
     *,
     together: bool,
+    assume: bool = False,
 ) -> ByEnds:
     """Calls by the alignment of sequences."""
     keys, sized = _Keys(), _sized(draft, by_rank)
@@ -225,6 +226,7 @@ def by_ends(
             ends[members[0]],
             ends[rank],
             together=together,
+            assume=assume,
             **_clocks(by_rank[members[0]], by_rank[rank]),
             near_ns=near,
             within_ns=NEAR_NS if together else min(max(TIMES * stray, TIGHT_NS), NEAR_NS),

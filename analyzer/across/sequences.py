@@ -48,7 +48,7 @@ class Pairing:
     b: IntArray
     offset_ns: int
     assumed: bool = False
-    """Other offsets explain the ends as well: paired in order, because both ranks have the same sequence."""
+    """Other offsets explain the ends as well; at this one both ranks' sequences begin and end together."""
 
 
 class Unpaired(Enum):
@@ -67,6 +67,7 @@ def pair_up(
     one_clock: bool = False,
     near_ns: int | None = None,
     within_ns: int = NEAR_NS,
+    assume: bool = False,
 ) -> Pairing | Unpaired:
     """Pairs of two ranks' collectives, or why there are none.
 
@@ -74,28 +75,31 @@ def pair_up(
     ``together``: something says that these two ranks take part in one group. ``one_clock``: both were recorded by
     one clock, so that of several offsets that do equally well the one next to none is meant, if it stands alone.
     ``near_ns``: the offset that other groups gave; then no other one is tried, and ends must meet it to
-    ``within_ns``.
+    ``within_ns``. ``assume``: where several offsets do equally well, the one at which both sequences begin and end
+    together is taken.
     """
     if not len(a) or not len(b):
         return Unpaired.APART
     few = min(int(a.ends_together.sum()), int(b.ends_together.sum()))
-    start = near_ns
-    if near_ns is None:
+    start, assumed = near_ns, False
+    if start is None:
         in_order = _in_order(a, b, few, strict=not together)
         if in_order is not None and few < FEWEST:
             return in_order  # so few: order is all there is
-        found = _chosen(a, b, anchored=anchored, one_clock=one_clock, in_order=in_order)
-        if not isinstance(found, int):
+        found = _chosen(
+            a, b, anchored=anchored, one_clock=one_clock, in_order=in_order if assume else None, assume=assume
+        )
+        if not isinstance(found, _Chosen):
             return found
-        start = found
-    assert start is not None
+        start, assumed = found.offset_ns, found.assumed
     mine, other = follow(a, b, start, within_ns if near_ns is not None else NEAR_NS)
     if not len(mine) or len(mine) < (ENOUGH if together else NEARLY_ALL) * few:
         return Unpaired.APART
     if not together and near_ns is None and len(mine) < FEWEST:
         return Unpaired.UNSURE
     mine, other = _fill(a, b, mine, other)
-    return Pairing(mine, other, middle((a.end_ns[mine] - b.end_ns[other])[_telling(a, b, mine, other)]))
+    offset = middle((a.end_ns[mine] - b.end_ns[other])[_telling(a, b, mine, other)])
+    return Pairing(mine, other, offset, assumed)
 
 
 def _in_order(a: Ends, b: Ends, few: int, *, strict: bool) -> Pairing | None:
@@ -132,14 +136,22 @@ def _coherent(a: Ends, b: Ends, *, strict: bool) -> bool:
     return apart <= (min(most, NEAR_NS) if strict else most)
 
 
+@dataclass(frozen=True)
+class _Chosen:
+    """An offset between two clocks; ``assumed``: others explain the ends as well."""
+
+    offset_ns: int
+    assumed: bool = False
+
+
 def _chosen(
-    a: Ends, b: Ends, *, anchored: bool, one_clock: bool, in_order: Pairing | None
-) -> int | Pairing | Unpaired:
+    a: Ends, b: Ends, *, anchored: bool, one_clock: bool, in_order: Pairing | None, assume: bool
+) -> _Chosen | Pairing | Unpaired:
     """The offset that explains both sequences best, or the pairs in order if they do as well, or why there is none."""
     offsets = candidates(a, b, anchored=anchored)
     few = min(int(a.ends_together.sum()), int(b.ends_together.sum()))
     if len(offsets) < 2 or few < FEWEST:
-        return offsets[0] if offsets else (in_order or Unpaired.APART)
+        return _Chosen(offsets[0]) if offsets else (in_order or Unpaired.APART)
     paired = [follow(a, b, offset, NEAR_NS) for offset in offsets]
     enough = [at for at, (mine, _) in enumerate(paired) if len(mine) >= ENOUGH * few]
     if not enough:
@@ -147,19 +159,33 @@ def _chosen(
     costs = {at: _cost(a, b, *paired[at], few) for at in enough}
     best = min(enough, key=lambda at: costs[at])
     margin = DOUBT * few**0.5
-    rivals = [at for at in enough if costs[at] - costs[best] < margin and not _same(paired[at], paired[best])]
     if one_clock:
         close = [at for at in enough if costs[at] - costs[best] < EXPECTED * margin]
         expected = _next_to_none([offsets[at] for at in close])
         if expected is not None:
-            return expected
+            return _Chosen(expected)
+    rivals = [at for at in enough if costs[at] - costs[best] < margin and not _same(paired[at], paired[best])]
     if not rivals:
-        return offsets[best]
+        return _Chosen(offsets[best])
     if in_order is not None:
         telling = np.flatnonzero(_telling(a, b, in_order.a, in_order.b))
         if _cost(a, b, telling, telling, few) - costs[best] < margin:
             return replace(in_order, assumed=True)
-    return Unpaired.UNSURE
+    fullest = _fullest({at: paired[at] for at in (best, *rivals)}, a, b) if assume else None
+    return Unpaired.UNSURE if fullest is None else _Chosen(offsets[fullest], assumed=True)
+
+
+def _fullest(paired: dict[int, tuple[IntArray, IntArray]], a: Ends, b: Ends) -> int | None:
+    """The pairing that leaves the fewest alone.
+
+    None unless all others leave twice as many, which is what beginning or ending a call later does.
+    """
+    whole = int(a.ends_together.sum() + b.ends_together.sum())
+    alone = {at: whole - 2 * len(mine) for at, (mine, _) in paired.items()}
+    first = min(alone, key=lambda at: alone[at])
+    others = [at for at in alone if not _same(paired[at], paired[first])]
+    clear = all(alone[at] >= alone[first] + max(2, alone[first]) for at in others)
+    return first if clear else None
 
 
 def _next_to_none(offsets: Sequence[int]) -> int | None:
