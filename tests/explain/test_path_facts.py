@@ -10,6 +10,8 @@ import pytest
 from analyzer import pipeline
 from analyzer.categories import Category
 from analyzer.explain.verdicts import path_facts
+from analyzer.explain.verdicts.amounts import amounts
+from analyzer.explain.verdicts.catalogue import MEASURABLE
 from analyzer.reconstruct.critical_path import ON_DEVICE
 from analyzer.reconstruct.critical_path import Path as Segments
 from analyzer.reconstruct.rank import RankAccount, RankOptions, reconstruct_rank
@@ -67,3 +69,22 @@ def test_time_after_a_wait_is_that_of_each_path_alone(
 def test_no_path_no_facts(account: RankAccount) -> None:
     facts = path_facts.path_facts(account, [], 0.5)
     assert len(facts) == 0 and facts.after_wait.dtype == np.int64
+
+
+def test_dispatch_after_a_call_that_may_have_waited_could_be_host_time() -> None:
+    """A wait would end the burst: until its next launch the CPU does other work."""
+    (host_bound,) = [entry for entry in MEASURABLE if entry.id == "host-bound"]
+    zero, flags = np.zeros(3, np.int64), np.zeros(3, bool)
+    facts = path_facts.PathFacts(
+        length=np.array([10, 20, 30]),
+        category=np.array([Category.LAUNCH_DISPATCH, Category.HOST_FRAMEWORK, Category.LAUNCH_API], np.int8),
+        inferred=flags, on_host=~flags, small=zero.astype(np.int8), unseen_under_overhead=zero, overhead=zero,
+        kernels_behind=zero, copies_behind=zero, small_behind=zero, after_wait=zero, after_certain_wait=zero,
+        after_possible_wait=np.array([7, 0, 5]), later=zero, earlier=zero,
+    )  # fmt: skip
+    found = amounts(host_bound, facts)
+    assert (found.mine.tolist(), found.certain.tolist(), found.possible.tolist()) == (
+        [0, 20, 0],
+        [0, 20, 0],
+        [7, 20, 0],
+    )

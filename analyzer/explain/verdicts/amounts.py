@@ -79,6 +79,10 @@ def _doubt(entry: Entry, facts: PathFacts) -> IntArray:
     doubt = np.where(facts.inferred & facts.in_category(ON_CPU), length, 0)
     if entry.id == "synchronization":
         return _with(facts, doubt, facts.after_possible_wait, inferred=True)
+    if entry.id == "host-bound":
+        # A wait ends the burst: what comes before its next launch is no dispatch then.
+        dispatch = facts.in_category(frozenset({Category.LAUNCH_DISPATCH}))
+        return np.maximum(doubt, np.where(dispatch, facts.after_possible_wait, 0))
     return doubt
 
 
