@@ -28,7 +28,7 @@ from analyzer.readers.kineto_json.events import (
 from analyzer.readers.kineto_json.growing import Growing
 from analyzer.readers.kineto_json.picker import Picked, Picker
 from analyzer.readers.kineto_json.sync_rows import SyncRows
-from analyzer.redact import redact
+from collectors.secrets import redact
 
 COMM_OP = "record_param_comms"
 LEGACY_CPU_PID = "CPU functions"  # torch.autograd.profiler's own exporter, which writes no categories

@@ -13,7 +13,7 @@ import msgspec
 from analyzer.model import DeviceInfo, Diagnostic
 from analyzer.readers.kineto_json.events import as_int, as_text
 from analyzer.readers.kineto_json.toplevel import Member
-from analyzer.redact import redact
+from collectors.secrets import redact
 
 _FLAGS = ("record_shapes", "profile_memory", "with_stack", "with_modules", "with_flops")
 _VERSIONS = (

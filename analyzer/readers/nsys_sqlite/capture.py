@@ -17,7 +17,7 @@ from analyzer.readers.nsys_sqlite.bulk import Database
 from analyzer.readers.nsys_sqlite.host import NVTX, NVTX_THREAD_NAME, nvtx_definitions
 from analyzer.readers.nsys_sqlite.identifiers import pid_of
 from analyzer.readers.nsys_sqlite.strings import Strings
-from analyzer.redact import redact
+from collectors.secrets import redact
 
 EXPORT_TABLES = ("META_DATA_EXPORT", "EXPORT_META_DATA")
 

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from analyzer.redact import HIDDEN, redact
+from collectors.secrets import HIDDEN, recorded_environment, redact, shown_command
 
 SECRETS = [
     ("HF_TOKEN=hunter2value rest", "hunter2value"),
@@ -64,3 +64,50 @@ def test_long_names_take_no_time() -> None:
     redact("a" * 200_000 + "key" * 10_000)
     redact("a.b-" * 50_000)
     assert time.perf_counter() - start < 5
+
+
+# -- what a manifest may hold -----------------------------------------------------------------------
+
+
+def test_only_what_changes_an_engine_is_recorded_and_no_credential_of_it() -> None:
+    given = {
+        "NCCL_ALGO": "Ring",
+        "CUDA_VISIBLE_DEVICES": "0,1",
+        "VLLM_ATTENTION_BACKEND": "FLASHINFER",
+        "VLLM_API_KEY": "anything",
+        "NCCL_NET": "https://me:pa55@proxy.example",
+        "TORCH_LOGS": "hf_AbCdEf123456",
+        "HF_TOKEN": "hf_AbCdEf123456",
+        "HOME": "/home/me",
+        "AWS_SECRET_ACCESS_KEY": "x",
+    }
+    kept, withheld = recorded_environment(given)
+    assert kept == {
+        "NCCL_ALGO": "Ring",
+        "CUDA_VISIBLE_DEVICES": "0,1",
+        "VLLM_ATTENTION_BACKEND": "FLASHINFER",
+    }
+    assert withheld == ["NCCL_NET", "TORCH_LOGS", "VLLM_API_KEY"]
+
+
+def test_counts_of_tokens_are_no_credentials() -> None:
+    assert recorded_environment({"VLLM_MAX_NUM_BATCHED_TOKENS": "8192"})[0]
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        (["vllm", "serve", "--api-key", "abc", "m"], ["vllm", "serve", "--api-key", HIDDEN, "m"]),
+        (["vllm", "serve", "--api-key=abc"], ["vllm", "serve", f"--api-key={HIDDEN}"]),
+        (["env", "HF_TOKEN=hf_abcdef123", "python"], ["env", f"HF_TOKEN={HIDDEN}", "python"]),
+        (
+            ["run", "--max-num-tokens", "128", "--seed", "3"],
+            ["run", "--max-num-tokens", "128", "--seed", "3"],
+        ),
+        (["run", "sk-abcdef123456"], ["run", HIDDEN]),
+        (["run", "--token", "--other"], ["run", "--token", "--other"]),
+        ([], []),
+    ],
+)
+def test_a_command_line_is_shown_without_its_credentials(given: list[str], shown: list[str]) -> None:
+    assert shown_command(given) == shown

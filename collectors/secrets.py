@@ -1,4 +1,4 @@
-"""Removes what looks like a secret from text that is shown or stored. Pure functions.
+"""What looks like a secret: kept out of manifests, removed from text that is shown or stored. Pure functions.
 
 Profilers copy environment variables and command lines into their captures; messages built from them
 can hold credentials. The rules here prefer to hide too much: a hidden word costs a reader little.
@@ -7,6 +7,7 @@ can hold credentials. The rules here prefer to hide too much: a hidden word cost
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 
 HIDDEN = "[redacted]"
 
@@ -60,3 +61,49 @@ def redact(text: str) -> str:
     text = _FLAG.sub(_hide_value, text)
     text = _BEARER.sub(rf"\g<scheme> {HIDDEN}", text)
     return _ISSUED.sub(HIDDEN, text)
+
+
+RECORDED = re.compile(
+    r"(?:NCCL|CUDA|CUBLAS(?:LT)?|CUDNN|NVSHMEM|NVTE|TORCH|PYTORCH|TORCHINDUCTOR|TRITON|VLLM|SGLANG|SGL|TRTLLM|TLLM|OMP)_\w+"
+)
+"""Environment variables that change how an engine runs: only these are ever recorded."""
+
+
+def recorded_environment(variables: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+    """The variables of the allow-list with their values, and the names of those whose value looks like a secret.
+
+    Everything else in the environment is none of a capture's business and leaves no trace, not even its name.
+    """
+    kept: dict[str, str] = {}
+    withheld: list[str] = []
+    for name in sorted(variables):
+        if not RECORDED.fullmatch(name):
+            continue
+        if is_secret(variables[name], name):
+            withheld.append(name)
+        else:
+            kept[name] = variables[name]
+    return kept, withheld
+
+
+def is_secret(value: str, name: str = "") -> bool:
+    """Whether a value, or its name, speaks of a credential."""
+    text = f"{name}={value}" if name else value
+    return redact(text) != text
+
+
+def shown_command(words: Sequence[str]) -> list[str]:
+    """A command line whose credentials are replaced, word for word otherwise."""
+    result: list[str] = []
+    for word in words:
+        after_flag = result and result[-1].startswith("-") and not word.startswith("-")
+        pair = [result[-1], word] if after_flag else [word]
+        joined = " ".join(pair)
+        hidden = redact(joined)
+        if hidden == joined:
+            result.append(word)
+        elif redact(word) != word:
+            result.append(redact(word))
+        else:
+            result.append(HIDDEN)
+    return result

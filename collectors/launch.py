@@ -1,0 +1,135 @@
+"""One collector per rank: who this process is, and how a command is run under supervision.
+
+Works under torchrun, mpirun, srun and for plain processes; nothing but the environment tells which rank this is.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
+
+from collectors.errors import CollectError
+
+_LAUNCHERS = (
+    ("torchrun", "RANK", "LOCAL_RANK", "WORLD_SIZE"),
+    ("mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_SIZE"),
+    ("mpirun", "PMI_RANK", "MPI_LOCALRANKID", "PMI_SIZE"),
+    ("mpirun", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_LOCAL_RANK", "MV2_COMM_WORLD_SIZE"),
+    ("srun", "SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS"),
+)
+"""Launcher and its variables for rank, rank on this host, and number of ranks. The innermost launcher comes first."""
+TIMED_OUT = 124
+"""Exit code of a command that ran past its time limit, as ``timeout`` has it."""
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Which rank this process is; ``launcher``: ``plain`` where nothing in the environment tells."""
+
+    rank: int
+    local_rank: int | None
+    world_size: int | None
+    launcher: str
+
+
+def identity(environment: Mapping[str, str]) -> Identity:
+    """The rank by the variables of the launcher. Raises CollectError for one that is no number."""
+    for launcher, rank, local, size in _LAUNCHERS:
+        if rank in environment:
+            return Identity(
+                _number(environment, rank),
+                _number(environment, local) if local in environment else None,
+                _number(environment, size) if size in environment else None,
+                launcher,
+            )
+    return Identity(0, None, None, "plain")
+
+
+def _number(environment: Mapping[str, str], name: str) -> int:
+    text = environment[name]
+    if not text.isdecimal():
+        raise CollectError(name, f"is {text!r}, not a rank's number", "unset it, or start under the launcher")
+    return int(text)
+
+
+def rank_environment(rank: int, world_size: int, environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment of one of several plain processes on this host, spelled as torchrun does."""
+    own = {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(world_size)}
+    return {**environment, **own}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a command ended. ``exit_code``: its own, 128 + signal where a signal ended it, 124 past the limit."""
+
+    exit_code: int
+    timed_out: bool
+    started_ns: int
+    ended_ns: int
+
+
+def run(
+    command: Sequence[str],
+    *,
+    environment: Mapping[str, str] | None = None,
+    limit_s: float | None = None,
+    grace_s: float = 5.0,
+) -> Outcome:
+    """Run a command in a process group of its own and pass signals on to it.
+
+    Past ``limit_s`` the group gets SIGTERM, after ``grace_s`` more SIGKILL. Raises CollectError where the command
+    cannot be started.
+    """
+    started = time.time_ns()
+    try:
+        process = subprocess.Popen(command, env=environment, start_new_session=True)
+    except OSError as error:
+        raise CollectError(
+            command[0], f"cannot be started ({error.strerror})", "check the command"
+        ) from error
+    with _passing_signals_on(process):
+        timed_out = False
+        try:
+            code = process.wait(limit_s)
+        except subprocess.TimeoutExpired:
+            timed_out, code = True, end(process, grace_s)
+    if timed_out:
+        code = TIMED_OUT
+    elif code < 0:
+        code = 128 - code
+    return Outcome(code, timed_out, started, time.time_ns())
+
+
+def end(process: subprocess.Popen[bytes], grace_s: float) -> int:
+    """End a process with its group, politely first."""
+    _signal(process, signal.SIGTERM)
+    try:
+        return process.wait(grace_s)
+    except subprocess.TimeoutExpired:
+        _signal(process, signal.SIGKILL)
+        return process.wait()
+
+
+def _signal(process: subprocess.Popen[bytes], number: int) -> None:
+    if process.poll() is None:
+        os.killpg(process.pid, number)
+
+
+@contextmanager
+def _passing_signals_on(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    def pass_on(number: int, _: FrameType | None) -> None:
+        _signal(process, number)
+
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.signal(number, pass_on) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

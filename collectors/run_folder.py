@@ -1,0 +1,109 @@
+"""The folder of one run: a record per rank, their traces, and the manifest made of them.
+
+```
+run/
+  manifest.json        all ranks, rebuilt whenever a rank has something new to say
+  ranks/rank0.json     what rank 0's collector wrote down
+  rank0.sqlite         its capture (or rank0.pt.trace.json.gz, rank0.tokens.jsonl)
+```
+
+Every file appears whole: written under another name, then moved. Several ranks may write at once.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from collectors import manifest
+from collectors.errors import CollectError
+from collectors.manifest import ManifestError, RankRecord, TraceFile
+
+_BLOCK = 1 << 20
+
+
+class RunFolder:
+    """Where a run's files go. Raises CollectError for a folder that cannot be made or written."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        try:
+            (self.path / "ranks").mkdir(parents=True, exist_ok=True)
+            probe = self.path / f".probe-{os.getpid()}"
+            probe.write_bytes(b"")
+            probe.unlink()
+        except OSError as error:
+            raise CollectError(
+                str(path), f"cannot be written ({error.strerror})", "pass another folder with -o"
+            ) from error
+
+    def record_path(self, rank: int) -> Path:
+        """Where the record of a rank stands."""
+        return self.path / "ranks" / f"rank{rank}.json"
+
+    def trace_path(self, rank: int, suffix: str) -> Path:
+        """Where a file of a rank goes: ``rank0.sqlite``."""
+        return self.path / f"rank{rank}{suffix}"
+
+    def describe(self, path: Path, kind: str) -> TraceFile:
+        """A finished file with its size and checksum."""
+        digest = hashlib.sha256()
+        with path.open("rb") as file:
+            while block := file.read(_BLOCK):
+                digest.update(block)
+        return TraceFile(
+            str(path.relative_to(self.path)), kind, path.stat().st_size, f"sha256:{digest.hexdigest()}"
+        )
+
+    def records(self) -> list[RankRecord]:
+        """What all ranks wrote down so far. Raises ManifestError for a damaged record."""
+        return [manifest.read_record(path) for path in sorted((self.path / "ranks").glob("rank*.json"))]
+
+    def write(self, record: RankRecord) -> None:
+        """Put down one rank's record and make the manifest anew. Raises CollectError where the disk is full."""
+        try:
+            with self._locked():
+                write_whole(self.record_path(record.rank), manifest.encode_record(record))
+                self._rebuild()
+        except OSError as error:
+            raise CollectError(
+                str(self.path), f"cannot be written ({error.strerror})", "make room, or pass another folder"
+            ) from error
+
+    def _rebuild(self) -> None:
+        path = self.path / manifest.NAME
+        run_id, created_ns = uuid.uuid4().hex, time.time_ns()
+        if path.exists():
+            try:
+                before = manifest.read(path)
+                run_id, created_ns = before.run_id, before.created_ns
+            except ManifestError:
+                pass  # a damaged one is made anew from the records
+        write_whole(
+            path, manifest.encode(manifest.assemble(self.records(), run_id=run_id, created_ns=created_ns))
+        )
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        with (self.path / "ranks" / ".lock").open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file so that it is there whole or not at all. Raises OSError, the old file stays then."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with temporary.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)

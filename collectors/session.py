@@ -1,0 +1,130 @@
+"""What every collector does around its capture: say who this rank is, what runs, what the clocks and devices are.
+
+A session writes its record at once (status ``running``), so that a rank that is killed leaves a usable trace of
+itself, and again at the end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.metadata
+import os
+import socket
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from collectors import clocks
+from collectors.launch import Identity, identity
+from collectors.manifest import Pin, RankRecord, TraceFile
+from collectors.run_folder import RunFolder
+from collectors.secrets import recorded_environment, shown_command
+
+ENGINES = ("vllm", "sglang", "tensorrt_llm", "transformers", "megatron-core", "deepspeed", "torch")
+"""Distributions whose version pins the runtime, the most specific first."""
+
+
+class Session:
+    """One rank's record while its capture is taken. ``with Session(...) as session: ...; session.finish(...)``."""
+
+    def __init__(
+        self,
+        folder: RunFolder,
+        collector: str,
+        *,
+        command: Sequence[str],
+        pins: Mapping[str, Pin],
+        environment: Mapping[str, str] | None = None,
+        who: Identity | None = None,
+        wait_s: float = 10.0,
+    ) -> None:
+        """``pins``: declared ones; ``wait_s``: how long to wait for rank 0's clock."""
+        environment = os.environ if environment is None else environment
+        who = who or identity(environment)
+        kept, withheld = recorded_environment(environment)
+        self.folder = folder
+        self._wait_s = wait_s
+        self._open = contextlib.ExitStack()
+        self.record = RankRecord(
+            rank=who.rank,
+            collector=collector,
+            status="running",
+            world_size=who.world_size,
+            local_rank=who.local_rank,
+            host=socket.gethostname(),
+            boot_id=clocks.boot_id(),
+            pid=os.getpid(),
+            launcher=who.launcher,
+            command=shown_command(command),
+            started_ns=time.time_ns(),
+            collector_version=_version("tracebound"),
+            anchors=[clocks.anchor()],
+            versions=versions(),
+            environment=kept,
+            withheld=withheld,
+            pins={**found_pins(command), **pins},
+        )
+
+    @property
+    def rank(self) -> int:
+        """The number of the rank."""
+        return self.record.rank
+
+    def __enter__(self) -> Session:
+        """Write the first record; bound the clocks where there are other ranks."""
+        several = (self.record.world_size or 1) > 1
+        if several and self.rank == 0:
+            self._open.enter_context(clocks.answering(self.folder.path))
+        self.note_down()
+        if several and self.rank != 0:
+            found, why = clocks.bound(self.folder.path, wait_s=self._wait_s)
+            self.note_down(clock_bound=found, notes=[f"clock not compared: {why}"] if why else [])
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop answering; a session that was not finished stays ``running``, which readers take for cut off."""
+        self._open.close()
+
+    def note_down(self, *, notes: Sequence[str] = (), **fields: Any) -> None:
+        """Put what is known by now into the run folder; ``notes`` are added to those before."""
+        self.record = replace(self.record, notes=[*self.record.notes, *notes], **fields)
+        self.folder.write(self.record)
+
+    def finish(self, status: str, files: Sequence[TraceFile] = (), **fields: Any) -> None:
+        """The last record: ``complete``, ``failed`` or ``killed``."""
+        self.note_down(
+            status=status,
+            files=[*self.record.files, *files],
+            ended_ns=time.time_ns(),
+            anchors=[*self.record.anchors, clocks.anchor()],
+            **fields,
+        )
+
+
+def versions() -> dict[str, str]:
+    """Versions of what decides how an engine runs, of those that are installed here."""
+    names = (*ENGINES, "triton", "flashinfer-python", "nvidia-nccl-cu12", "nvidia-nccl-cu13", "nvtx")
+    found = {name: _version(name) for name in names}
+    return {name: version for name, version in found.items() if version is not None}
+
+
+def found_pins(command: Sequence[str]) -> dict[str, Pin]:
+    """Pins that the environment itself tells: the engine with its version, its options."""
+    pins: dict[str, Pin] = {}
+    for name in ENGINES:
+        version = _version(name)
+        if version is not None:
+            pins["runtime"] = Pin(f"{name} {version}", "found")
+            break
+    if command:
+        pins["flags"] = Pin(" ".join(shown_command([Path(command[0]).name, *command[1:]])), "found")
+    return pins
+
+
+def _version(distribution: str) -> str | None:
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return None
