@@ -534,6 +534,36 @@ class Quality(msgspec.Struct, frozen=True, kw_only=True):
     place: str
 
 
+class PinnedFact(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run pins. ``source``: ``declared`` by the user, or ``found`` on the machine."""
+
+    value: str
+    source: str
+
+
+class RunRank(msgspec.Struct, frozen=True, kw_only=True):
+    """How one rank's capture came about, by the run's manifest."""
+
+    rank: int
+    host: str | None
+    collector: str
+    status: str  # running (it did not end) | complete | failed | killed
+    exit_code: int | None
+    profiled_step_ns: int | None  # median step with the profiler ...
+    plain_step_ns: int | None  # ... and without it, in the same run
+    notes: list[str]
+
+
+class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """The run that a capture belongs to, by its manifest."""
+
+    run_id: str
+    manifest: str  # its path
+    complete: bool  # all ranks are there and ended with their captures written
+    pins: dict[str, PinnedFact]
+    ranks: list[RunRank]
+
+
 class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     """What ``diagnosis.json`` holds. The tables travel beside it (``tables``)."""
 
@@ -557,6 +587,7 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     host_culprits: list[HostCulprit]
     hypotheses: list[Hypothesis]
     whatif: None = None
+    run: RunFacts | None = None  # None without a manifest
     undeclared: list[str]
     unmeasured: list[Unmeasured]
     quality: list[Quality]

@@ -17,6 +17,7 @@ from analyzer.model import Capture, StoredTrace, Trace
 from analyzer.progress import NoProgress, Progress
 from analyzer.readers.assemble import assemble
 from analyzer.readers.registry import expand, read_file
+from analyzer.readers.run import find_run
 from analyzer.stored import outlines, store
 
 _NO_PROGRESS = NoProgress()
@@ -42,20 +43,23 @@ def read(
     rank_regex: str | None = None,
     ranks: Sequence[int] | None = None,
     device: int | None = None,
+    manifest: str | Path | None = None,
     jobs: int = 1,
     executor: Executor | None = None,
     progress: Progress = _NO_PROGRESS,
 ) -> Capture:
     """Read files, folders or patterns into one capture in memory.
 
-    ``executor``: any ``concurrent.futures.Executor``, instead of ``jobs`` processes. Raises TraceError for
-    what cannot be read, UsageError for a rank or device that is not there.
+    ``executor``: any ``concurrent.futures.Executor``, instead of ``jobs`` processes. ``manifest``: that of the run;
+    without one, a manifest beside the files that lists them. Raises TraceError for what cannot be read, UsageError
+    for a rank or device that is not there.
     """
     files = _files(paths)
+    run = find_run(_listed(paths), files, manifest)
     with given(executor, jobs if len(files) > 1 else 1) as pool:
         task = read_file if pool is not None else partial(read_file, progress=progress)
         per_file = list(pool_map(pool, task, files))
-    capture = assemble(per_file, rank_regex)
+    capture = assemble(per_file, rank_regex, run)
     return _only_ranks(_only_device(capture, device), ranks)
 
 
@@ -66,6 +70,7 @@ def opened(
     rank_regex: str | None = None,
     ranks: Sequence[int] | None = None,
     device: int | None = None,
+    manifest: str | Path | None = None,
     executor: Executor | None = None,
     progress: Progress = _NO_PROGRESS,
 ) -> Iterator[Capture]:
@@ -77,9 +82,11 @@ def opened(
     files = _files(paths)
     if len(files) < 2:
         yield read(
-            files, rank_regex=rank_regex, ranks=ranks, device=device, executor=executor, progress=progress
-        )
+            paths, rank_regex=rank_regex, ranks=ranks, device=device, manifest=manifest, executor=executor,
+            progress=progress,
+        )  # fmt: skip
         return
+    run = find_run(_listed(paths), files, manifest)
     with tempfile.TemporaryDirectory(prefix="tracebound-") as folder:
         task = partial(_stow, folder=folder)
         progress.start("reading files", len(files))
@@ -92,7 +99,7 @@ def opened(
             for traces, places in per_file
             for trace, place in zip(traces, places, strict=True)
         }
-        capture = assemble([traces for traces, _ in per_file], rank_regex)
+        capture = assemble([traces for traces, _ in per_file], rank_regex, run)
         capture = replace(capture, stored=tuple(stored[id(trace)] for trace in capture.traces))
         yield _only_ranks(_only_device(capture, device), ranks)
 
@@ -112,8 +119,12 @@ def given(executor: Executor | None, jobs: int) -> Iterator[Executor | None]:
         yield pool
 
 
+def _listed(paths: Paths) -> list[str | Path]:
+    return [paths] if isinstance(paths, str | Path) else list(paths)
+
+
 def _files(paths: Paths) -> list[Path]:
-    return expand([paths] if isinstance(paths, str | Path) else list(paths))
+    return expand(_listed(paths))
 
 
 def _stow(numbered: tuple[int, Path], folder: str) -> tuple[list[Trace], list[StoredTrace]]:
@@ -155,6 +166,7 @@ def _filtered(capture: Capture, keep: Sequence[bool]) -> Capture:
         traces=tuple(capture.traces[at] for at in kept),
         ranks=tuple(capture.ranks[at] for at in kept),
         stored=tuple(capture.stored[at] for at in kept) if capture.stored else (),
+        records=tuple(capture.records[at] for at in kept) if capture.records else (),
     )
 
 

@@ -16,6 +16,8 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from collectors.manifest import Manifest, RankRecord
+
 IntArray = npt.NDArray[np.int64]
 CodeArray = npt.NDArray[np.int32]
 SmallArray = npt.NDArray[np.int8]
@@ -399,6 +401,9 @@ class Capture:
     stored: tuple[
         StoredTrace, ...
     ] = ()  # where each trace lies; () where ``traces`` hold everything themselves
+    run: Manifest | None = None  # how the capture came about, where a manifest says so
+    run_path: str = ""
+    records: tuple[RankRecord | None, ...] = ()  # of each trace; () without a manifest
 
     @property
     def device_events(self) -> tuple[int, ...]:

@@ -14,7 +14,7 @@ from analyzer import __version__
 from analyzer.analysis import Analysis
 from analyzer.diagnosis import FORMAT, FORMAT_VERSION, Budget, Diagnosis, GlobalAccount, Hypothesis
 from analyzer.errors import TraceError, UsageError
-from analyzer.explain import cautions, quality, summary
+from analyzer.explain import cautions, quality, run, summary
 from analyzer.explain.focus import focus_rank
 from analyzer.explain.host.look_first import look_first
 from analyzer.explain.launches.queue import join_queues
@@ -75,9 +75,8 @@ def analyze(
     limits = thresholds.resolve(options.thresholds, rules)
     capture, zero = on_one_zero(capture)
     reports = _report_ranks(capture, options, rules, limits, progress, executor)
-    joint = join_reports(
-        reports, capture.missing_ranks, world_known=any(trace.world_size for trace in capture.traces)
-    )
+    reports = run.with_records(reports, capture)
+    joint = join_reports(reports, capture.missing_ranks, world_known=_world_known(capture))
     reports, paths = joint.reports, joint.paths
     ranks = [report.rank for report in reports]
     per_phase = global_budgets(joint, phases_of(ranks)) + budgets(ranks)
@@ -104,7 +103,8 @@ def analyze(
         hypotheses=_hypotheses(capture, joint, limits),
         collectives=joint.collectives,
         late_ranks=joint.late_ranks,
-        undeclared=quality.undeclared(capture),
+        run=run.facts(capture),
+        undeclared=run.undeclared(capture),
         unmeasured=[
             *quality.unmeasured(capture, ranks, whole_graphs=_whole_graphs(reports)),
             *remarks.unmeasured(joint),
@@ -123,7 +123,7 @@ def analyze(
         detail=detail[0] if detail is not None else None,
         rules=list(rules.sources),
         shared_devices=summary.shared_devices(capture),
-        notes=[*cautions.notes(capture, reports), *remarks.notes(joint, capture)],
+        notes=[*run.notes(capture), *cautions.notes(capture, reports), *remarks.notes(joint, capture)],
     )
     return Analysis(
         diagnosis,
@@ -132,6 +132,12 @@ def analyze(
         detail[1] if detail is not None else None,
         None if paths is None else paths.segments,
     )
+
+
+def _world_known(capture: Capture) -> bool:
+    """Whether something says how many ranks there are."""
+    declared = capture.run is not None and any(record.world_size for record in capture.run.ranks)
+    return declared or any(trace.world_size for trace in capture.traces)
 
 
 def _focus(reports: list[RankReport], per_phase: list[Budget], account: GlobalAccount | None) -> RankReport:

@@ -7,7 +7,7 @@ two clocks from both sides. The ends, which lie close together, give the estimat
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -168,8 +168,35 @@ def align(parts: Sequence[RankPart], groups: Sequence[Group]) -> Alignment:
                     contradictory.add(rank)
     unsynchronized = frozenset(key for c in calls for key in c.left_early(maps))
     contradictory -= set(maps)
+    maps |= _by_messages(parts, set(ranks) - set(maps) - contradictory, maps)
     alone = tuple(rank for rank in ranks if rank not in maps and rank not in contradictory)
     return Alignment(maps, alone, tuple(sorted(contradictory)), unsynchronized)
+
+
+def _by_messages(
+    parts: Sequence[RankPart], alone: set[int], maps: Mapping[int, ClockMap]
+) -> dict[int, ClockMap]:
+    """Maps of ranks that share no collective, by messages that bound their wall clocks against rank 0's.
+
+    On one kernel both are the same clock. The drift since then is not known.
+    """
+    bounds = {part.rank: part.bound_ns for part in parts if part.bound_ns is not None}
+    if 0 not in bounds or len(bounds) < 2 or not alone & set(bounds):
+        return {}
+    if 0 in maps:
+        if maps[0].parent is not None:
+            return {}
+        known = {}
+    else:
+        known = {0: ClockMap(0, 0, 0, 0, 0, None, 0, None, 0, 0)}
+    for rank in sorted(alone & set(bounds) - {0}):
+        low, high = bounds[rank]
+        middle = low + (high - low) // 2
+        known[rank] = ClockMap(
+            rank=rank, offset_ns=middle, drift_ppb=0, drift_unsure_ppb=0, epoch_ns=0, interval_ns=(low, high),
+            uncertainty_ns=high - middle, parent=0, shared_calls=0, reference=0,
+        )  # fmt: skip
+    return known
 
 
 def _linked(reference: int, ranks: Sequence[int], calls: Sequence[_Calls]) -> list[tuple[int, int]]:

@@ -24,6 +24,8 @@ class RankPart:
     table: ArrivalTable
     anchored: bool  # its clock is a wall clock: the file knows the epoch
     clock: str | None = None  # host or file whose clock all its times were taken from; None: not known
+    bound_ns: tuple[int, int] | None = None
+    """What must be added to its wall clock to get rank 0's lies between these for certain; None: not known."""
 
     @property
     def arrivals(self) -> Arrivals:

@@ -61,6 +61,7 @@ def diagnose(
     rank_regex: opt.RankRegex = None,
     ranks: opt.Ranks = None,
     device: opt.DeviceOption = None,
+    manifest: opt.ManifestOption = None,
     dispatch: opt.Dispatch = None,
     output_ranges: opt.OutputRanges = None,
     rules: opt.RulesOption = None,
@@ -100,6 +101,7 @@ def diagnose(
                 rank_regex=opt.rank_pattern(rank_regex),
                 ranks=opt.rank_list(ranks),
                 device=device,
+                manifest=manifest,
                 executor=executor,
                 progress=bars,
             ) as capture,
@@ -156,6 +158,7 @@ def inspect(
     rank_regex: opt.RankRegex = None,
     ranks: opt.Ranks = None,
     device: opt.DeviceOption = None,
+    manifest: opt.ManifestOption = None,
     rules: opt.RulesOption = None,
     jobs: opt.Jobs = 1,
     format_: opt.InspectFormat = opt.Format.MD,
@@ -174,7 +177,15 @@ def inspect(
 
         known = load_rules(rules or ())
         settings = pipeline.Options(steps=opt.pattern("--steps", steps), rules=tuple(rules or ()), jobs=jobs)
-        looked = look(traces, settings, rank_regex=rank_regex, ranks=ranks, device=device, quiet=quiet)
+        looked = look(
+            traces,
+            settings,
+            rank_regex=rank_regex,
+            ranks=ranks,
+            device=device,
+            manifest=manifest,
+            quiet=quiet,
+        )
         found = inspection.inspect(
             looked.capture,
             version=__version__,

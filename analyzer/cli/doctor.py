@@ -31,6 +31,7 @@ def doctor(
     rank_regex: opt.RankRegex = None,
     ranks: opt.Ranks = None,
     device: opt.DeviceOption = None,
+    manifest: opt.ManifestOption = None,
     output_ranges: opt.OutputRanges = None,
     rules: opt.RulesOption = None,
     jobs: opt.Jobs = 1,
@@ -58,7 +59,7 @@ def doctor(
             jobs=jobs,
         )
         found = look(
-            traces, settings, rank_regex=rank_regex, ranks=ranks, device=device, quiet=quiet
+            traces, settings, rank_regex=rank_regex, ranks=ranks, device=device, manifest=manifest, quiet=quiet
         )  # fmt: skip
         checkup = examine(
             found.capture,

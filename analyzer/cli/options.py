@@ -58,6 +58,12 @@ RankRegex = Annotated[
     str | None,
     typer.Option(metavar="REGEX", help="Rank from the file name, with a group 'rank': '(?P<rank>\\d+)'."),
 ]
+ManifestOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE", help="The run's manifest.json; else one beside the files is used.", show_default=False
+    ),
+]
 Ranks = Annotated[str | None, typer.Option(metavar="LIST", help="Only these ranks, such as 0,2-3.")]
 DeviceOption = Annotated[
     int | None, typer.Option(metavar="N", min=0, help="Only this device, as the capture numbers it.")

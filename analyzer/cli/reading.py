@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from analyzer.cli import options as opt
@@ -32,6 +33,7 @@ def look(
     rank_regex: str | None,
     ranks: str | None,
     device: int | None,
+    manifest: Path | None,
     quiet: bool,
 ) -> Looked:
     """Read and, where that is possible, analyze. Raises TraceboundError for what cannot be read."""
@@ -43,6 +45,7 @@ def look(
             rank_regex=opt.rank_pattern(rank_regex),
             ranks=opt.rank_list(ranks),
             device=device,
+            manifest=manifest,
             jobs=settings.jobs,
             progress=bars,
         )

@@ -10,22 +10,6 @@ from analyzer.reconstruct.rank import RankAccount
 
 UNRESOLVED_WAIT = "unresolved-stream-wait"
 
-PINS = (
-    "model",
-    "precision",
-    "weights hash",
-    "runtime and version",
-    "flags",
-    "hardware",
-    "clocks",
-    "topology",
-    "input",
-    "context length",
-    "group-wide batch",
-    "cache initialization",
-)
-"""What a run pins (mission). The timing boundary is always known: the report names it."""
-
 
 def ledger(capture: Capture, per_rank: Iterable[QualityEntry]) -> list[Quality]:
     """All entries: what reading cost, then what each rank's reconstruction could not use."""
@@ -91,14 +75,6 @@ def rank_entries(rank: int, account: RankAccount) -> list[QualityEntry]:
         for reason, count, of, effect in rows
         if not (reason == UNRESOLVED_WAIT and reason in counted)
     ]
-
-
-def undeclared(capture: Capture) -> list[str]:
-    """Pins that nothing in the capture declares."""
-    known = set()
-    if any(trace.device_info is not None and trace.device_info.name for trace in capture.traces):
-        known.add("hardware")
-    return [pin for pin in PINS if pin not in known]
 
 
 _RECORDS = (

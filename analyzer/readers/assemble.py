@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from analyzer.errors import TraceError, UsageError
 from analyzer.model import Capture, QualityEntry, Trace
 from analyzer.readers.registry import natural_key
+from analyzer.readers.run import Run
 
 # rank0, rank_0, rank-34, [rank]: the word must begin a piece of the name. TP-0 is what SGLang and vLLM write.
 _NAME_PATTERNS = (
@@ -21,6 +22,7 @@ _MAX_WORLD = 1 << 20  # a larger world size is damage, and its missing ranks no 
 
 _BY_OPTION = "--rank-regex on the file names"
 _BY_RECORD = "the rank that each file records"
+_BY_RUN = "the run's manifest"
 _BY_NAME = "the file names"
 _BY_ORDER = "the order of files and devices, because nothing tells the ranks"
 _MANY_DEVICES = "one process drives several devices, so its rank does not tell them apart"
@@ -35,15 +37,17 @@ class _Claim:
     basis: str
 
 
-def assemble(traces_per_file: Sequence[list[Trace]], rank_regex: str | None = None) -> Capture:
+def assemble(
+    traces_per_file: Sequence[list[Trace]], rank_regex: str | None = None, run: Run | None = None
+) -> Capture:
     """Number the traces and order them by rank.
 
     The rank is what ``rank_regex`` finds in the file's name (or in the nearest folder name that matches),
-    else what the file records, else what its name says (``rank0``, ``rank-34``, ``TP-0``), else the order
-    of files and devices; ``Capture.rank_basis`` says which. Raises ``TraceError`` for two files of one rank,
-    ``UsageError`` for a pattern that cannot be used.
+    else what the run's manifest says, else what the file records, else what its name says (``rank0``, ``rank-34``,
+    ``TP-0``), else the order of files and devices; ``Capture.rank_basis`` says which. Raises ``TraceError`` for
+    two files of one rank, ``UsageError`` for a pattern that cannot be used.
     """
-    claims = [claim for traces in _in_order(traces_per_file) for claim in _claims(traces, rank_regex)]
+    claims = [claim for traces in _in_order(traces_per_file) for claim in _claims(traces, rank_regex, run)]
     _refuse_twice(claims)
     taken = {claim.rank for claim in claims if claim.rank is not None}
     free = iter(number for number in range(len(taken) + len(claims)) if number not in taken)
@@ -54,13 +58,17 @@ def assemble(traces_per_file: Sequence[list[Trace]], rank_regex: str | None = No
     numbered.sort(key=lambda item: item[1])
     by_order = sum(guessed for _, _, guessed in numbered)
     ranks = tuple(rank for _, rank, _ in numbered)
-    return Capture(
+    capture = Capture(
         traces=tuple(trace for trace, _, _ in numbered),
         ranks=ranks,
         quality=_quality(by_order, len(numbered)),
-        missing_ranks=() if by_order else _missing(claims, ranks),
+        missing_ranks=() if by_order else _missing(claims, ranks, run),
         rank_basis="; ".join(dict.fromkeys(claim.basis for claim in claims)),
     )
+    if run is None:
+        return capture
+    records = tuple(run.record_of(trace.source.path) for trace in capture.traces)
+    return replace(capture, run=run.manifest, run_path=run.path, records=records)
 
 
 def _in_order(traces_per_file: Sequence[list[Trace]]) -> list[list[Trace]]:
@@ -74,11 +82,14 @@ def _in_order(traces_per_file: Sequence[list[Trace]]) -> list[list[Trace]]:
     return sorted(files, key=key)
 
 
-def _claims(traces: list[Trace], rank_regex: str | None) -> list[_Claim]:
+def _claims(traces: list[Trace], rank_regex: str | None, run: Run | None) -> list[_Claim]:
     """The claims of the traces of one file."""
     path = traces[0].source.path
     if rank_regex is not None:
         return [_Claim(_only(traces, path), _by_regex(rank_regex, path), _BY_OPTION)]
+    record = run.record_of(path) if run is not None and len(traces) == 1 else None
+    if record is not None:
+        return [_Claim(traces[0], record.rank, _BY_RUN)]
     recorded = [trace.rank for trace in traces]
     known = [rank for rank in recorded if rank is not None]
     if len(traces) > 1 and known and len(set(known)) < len(known):
@@ -150,9 +161,11 @@ def _refuse_twice(claims: list[_Claim]) -> None:
             )
 
 
-def _missing(claims: list[_Claim], ranks: tuple[int, ...]) -> tuple[int, ...]:
-    """Ranks that the world's size or a process group tells of, and that no file has."""
+def _missing(claims: list[_Claim], ranks: tuple[int, ...], run: Run | None) -> tuple[int, ...]:
+    """Ranks that the manifest, the world's size or a process group tells of, and that no file has."""
     expected: set[int] = set()
+    if run is not None and any(claim.basis == _BY_RUN for claim in claims):
+        expected |= {*run.manifest.missing_ranks, *(record.rank for record in run.manifest.ranks)}
     for claim in claims:
         expected |= set(range(min(claim.trace.world_size or 0, _MAX_WORLD)))
         for collective in claim.trace.collectives:

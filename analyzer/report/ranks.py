@@ -19,6 +19,7 @@ ROWS_SHOWN = 6
 ROWS_IN_APPENDIX = 24
 US = 1_000
 UNALIGNED = "The ranks share no collective that could put them on one clock: each is explained by itself."
+BY_MESSAGES = "what the run's manifest says of their hosts' clocks"
 CLOCKS = (
     "The ranks' clocks. An offset is what must be added to a rank's times to get the reference rank's; the interval"
     " holds the true one as long as the clocks drift by less than 100 ppm; the uncertainty is how far the ends of"
@@ -89,10 +90,12 @@ def _aligned(diagnosis: Diagnosis) -> list[Rank]:
 def _intro(diagnosis: Diagnosis) -> str:
     aligned = _aligned(diagnosis)
     worst = max(aligned, key=lambda rank: (rank.clock.uncertainty_ns or 0, -rank.rank))
+    others = [rank for rank in aligned if rank.rank != rank.clock.reference_rank]
+    shared = not others or any(rank.clock.shared_calls != 0 for rank in others)
     text = (
         f"{len(aligned)} of {count(len(diagnosis.ranks), 'rank')} are on the clock of rank"
-        f" {aligned[0].clock.reference_rank}, by the collectives that they share; uncertainty at most"
-        f" {_us(worst.clock.uncertainty_ns or 0)} µs (rank {worst.rank})."
+        f" {aligned[0].clock.reference_rank}, by {'the collectives that they share' if shared else BY_MESSAGES};"
+        f" uncertainty at most {_us(worst.clock.uncertainty_ns or 0)} µs (rank {worst.rank})."
     )
     if diagnosis.global_ is None:
         return text + " There is no path through all of them: see the notes at the top."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from analyzer.diagnosis import Diagnosis, Input
+from analyzer.diagnosis import Diagnosis, Input, RunFacts
 from analyzer.report.cautions import ranks_text
 from analyzer.report.escape import Style
 from analyzer.report.labels import BOUNDARY_WORDS, RULE_WORDS
@@ -16,8 +16,10 @@ FILES_SHOWN = 8
 
 def reading(diagnosis: Diagnosis, style: Style) -> list[tuple[str, str]]:
     """Pairs of topic and text: files, ranks, device work, steps, boundary."""
+    run = [] if diagnosis.run is None else [("Run", _run(diagnosis.run, style))]
     return [
         ("Input", _inputs(diagnosis, style)),
+        *run,
         ("Ranks", _ranks(diagnosis, style)),
         ("Device work", _device_work(diagnosis)),
         ("Steps", _steps(diagnosis, style)),
@@ -57,6 +59,17 @@ def _inputs(diagnosis: Diagnosis, style: Style) -> str:
     if len(groups) > FILES_SHOWN:
         texts.append(f"and {len(groups) - FILES_SHOWN} more kinds and versions")
     return "; ".join(texts)
+
+
+def _run(run: RunFacts, style: Style) -> str:
+    """Whether all ranks are there, and what the run pins."""
+    state = "complete" if run.complete else "partial"
+    pins = [
+        f"{name.replace('_', ' ')} {style.name(pin.value)}{' (declared)' if pin.source == 'declared' else ''}"
+        for name, pin in run.pins.items()
+    ]
+    ranks = count(len(run.ranks), "rank")
+    return f"{ranks} in {style.name(run.manifest)}, {state}; pinned: {', '.join(pins) or 'nothing'}"
 
 
 def _folder(paths: list[str]) -> str:

@@ -75,6 +75,7 @@ def test_options_reach_the_pipeline(pipeline: Stub) -> None:
         *("--steps", "^decode", "--step-index", "p95", "--boundary", "host", "--dispatch", "fwd"),
         *("--output-ranges", "detok|sample", "--threshold", "supported=0.2", "--threshold", "quiet_ns=3e4"),
         *("--rank-regex", r"r(?P<rank>\d+)", "--ranks", "0,2-3", "--device", "1", "--jobs", "2"),
+        *("--manifest", "run/manifest.json"),
     )
     assert result.exit_code == 0, result.stderr
     assert pipeline.analyzed_with == Options(
@@ -92,6 +93,7 @@ def test_options_reach_the_pipeline(pipeline: Stub) -> None:
         "rank_regex": r"r(?P<rank>\d+)",
         "ranks": [0, 2, 3],
         "device": 1,
+        "manifest": Path("run/manifest.json"),
         "executor": "2 workers",
     }
 

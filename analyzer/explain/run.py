@@ -1,0 +1,112 @@
+"""What the manifest of a run adds to a capture: pins, clocks, how each rank's capture ended, what profiling cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import msgspec
+
+from analyzer.diagnosis import PinnedFact, RunFacts, RunRank
+from analyzer.explain.rank_report import RankReport
+from analyzer.model import Capture
+from collectors.manifest import PINS, RankRecord
+
+INFLATED = 1.1
+"""Profiling that makes steps so many times as long is told before any figure."""
+
+
+def with_records(reports: Sequence[RankReport], capture: Capture) -> list[RankReport]:
+    """The reports with what the manifest knows of each rank's host and clock."""
+    if capture.run is None:
+        return list(reports)
+    zero = next((record for record in capture.run.ranks if record.rank == 0), None)
+    return [
+        report if record is None else _with_record(report, record, zero)
+        for report, record in zip(reports, capture.records, strict=True)
+    ]
+
+
+def _with_record(report: RankReport, record: RankRecord, zero: RankRecord | None) -> RankReport:
+    part, rank = report.part, report.rank
+    if rank.host is None and record.host is not None:
+        rank = msgspec.structs.replace(rank, host=record.host)
+    if part.anchored:
+        clock = f"kernel {record.boot_id}" if record.boot_id is not None else part.clock
+        part = replace(part, clock=clock, bound_ns=_bound(record, zero))
+    return replace(report, part=part, rank=rank)
+
+
+def _bound(record: RankRecord, zero: RankRecord | None) -> tuple[int, int] | None:
+    """How far the rank's wall clock lies from rank 0's for certain."""
+    if record.rank == 0 or (zero is not None and zero.boot_id is not None and zero.boot_id == record.boot_id):
+        return 0, 0
+    found = record.clock_bound
+    return None if found is None or found.reference_rank != 0 else (found.low_ns, found.high_ns)
+
+
+def facts(capture: Capture) -> RunFacts | None:
+    """The run as the result shows it; None without a manifest."""
+    if capture.run is None:
+        return None
+    return RunFacts(
+        run_id=capture.run.run_id,
+        manifest=capture.run_path,
+        complete=capture.run.complete,
+        pins={name: PinnedFact(value=pin.value, source=pin.source) for name, pin in capture.run.pins.items()},
+        ranks=[_rank(record) for record in capture.run.ranks],
+    )
+
+
+def _rank(record: RankRecord) -> RunRank:
+    cost = record.inflation
+    return RunRank(
+        rank=record.rank,
+        host=record.host,
+        collector=record.collector,
+        status=record.status,
+        exit_code=record.exit_code,
+        profiled_step_ns=None if cost is None else cost.profiled_step_ns,
+        plain_step_ns=None if cost is None else cost.plain_step_ns,
+        notes=list(record.notes),
+    )
+
+
+def undeclared(capture: Capture) -> list[str]:
+    """Pins that neither the manifest nor the traces tell. The timing boundary is always known: the report names it."""
+    known = {"timing_boundary", *(capture.run.pins if capture.run is not None else ())}
+    if any(trace.device_info is not None and trace.device_info.name for trace in capture.traces):
+        known.add("hardware")
+    return [pin for pin in PINS if pin not in known]
+
+
+def notes(capture: Capture) -> list[str]:
+    """What a reader must know of how the capture came about, each a sentence."""
+    if capture.run is None:
+        return []
+    sentences = []
+    for record in capture.run.ranks:
+        if record.status == "running":
+            sentences.append(
+                f"Rank {record.rank}: its collector did not end: killed, or still at work. The run is partial."
+            )
+        elif record.status != "complete":
+            sentences.append(f"Rank {record.rank}: its capture {record.status}; the run is partial.")
+        if record.exit_code:
+            sentences.append(f"Rank {record.rank}: the command ended with exit code {record.exit_code}.")
+    slow = [
+        (record.inflation.ratio, record)
+        for record in capture.run.ranks
+        if record.inflation is not None
+        and record.inflation.plain_step_ns > 0
+        and record.inflation.ratio >= INFLATED
+    ]
+    if slow:
+        _, record = max(slow, key=lambda pair: (pair[0], -pair[1].rank))
+        cost = record.inflation
+        assert cost is not None
+        sentences.append(
+            f"Profiling made steps longer: {cost.profiled_step_ns / 1e6:,.3f} ms with the profiler, "
+            f"{cost.plain_step_ns / 1e6:,.3f} ms without it (medians, rank {record.rank}). CPU shares are inflated."
+        )
+    return sentences
