@@ -22,7 +22,8 @@ UNALIGNED = "The ranks share no collective that could put them on one clock: eac
 BY_MESSAGES = "what the run's manifest says of their hosts' clocks"
 CLOCKS = (
     "The ranks' clocks. An offset is what must be added to a rank's times to get the reference rank's; the interval"
-    " holds the true one as long as the clocks drift by less than 100 ppm; the uncertainty is how far the ends of"
+    " holds the true one as long as the clocks drift by less than 100 ppm and groups that nothing lists are what they"
+    " are taken for; the uncertainty is how far the ends of"
     " common collectives stray from the estimate."
 )
 COLLECTIVES = (

@@ -63,7 +63,8 @@ def _incomplete(joint: JointReport) -> list[str]:
     if assumed and not joint.world_known:
         found.append(
             f"The capture does not say which ranks take part in group {', '.join(assumed)}: the ranks given are taken "
-            "for all of them. If one is missing, what is called transfer holds waiting for it."
+            "for all of them. If one is missing, what is called transfer holds waiting for it; if these are several "
+            "groups whose calls end together by chance, figures of waiting and intervals of clocks rest on that chance."
         )
     return found
 
