@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from collectors import clocks
+from collectors import clocks, device
 from collectors.launch import Identity, identity
 from collectors.manifest import Pin, RankRecord, TraceFile
 from collectors.run_folder import RunFolder
@@ -46,6 +46,7 @@ class Session:
         kept, withheld = recorded_environment(environment)
         self.folder = folder
         self._wait_s = wait_s
+        self._environment = environment
         self._open = contextlib.ExitStack()
         self.record = RankRecord(
             rank=who.rank,
@@ -74,6 +75,8 @@ class Session:
 
     def __enter__(self) -> Session:
         """Write the first record; bound the clocks where there are other ranks."""
+        devices = self._devices = device.BeforeAndAfter(self._environment)  # asks beside what follows
+        self._open.callback(devices.close)
         several = (self.record.world_size or 1) > 1
         if several and self.rank == 0:
             self._open.enter_context(clocks.answering(self.folder.path))
@@ -81,6 +84,8 @@ class Session:
         if several and self.rank != 0:
             found, why = clocks.bound(self.folder.path, wait_s=self._wait_s)
             self.note_down(clock_bound=found, notes=[f"clock not compared: {why}"] if why else [])
+        pins = device.pins(devices.before())
+        self.note_down(device=devices.record, pins={**pins, **self.record.pins})
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -94,11 +99,13 @@ class Session:
 
     def finish(self, status: str, files: Sequence[TraceFile] = (), **fields: Any) -> None:
         """The last record: ``complete``, ``failed`` or ``killed``."""
+        ended_ns, anchors = time.time_ns(), [*self.record.anchors, clocks.anchor()]
         self.note_down(
             status=status,
             files=[*self.record.files, *files],
-            ended_ns=time.time_ns(),
-            anchors=[*self.record.anchors, clocks.anchor()],
+            ended_ns=ended_ns,
+            anchors=anchors,
+            device=self._devices.after(),
             **fields,
         )
 
