@@ -16,7 +16,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from collectors import clocks, device
+from collectors import clocks
+from collectors.device.bounded import BeforeAndAfter
+from collectors.device.pins import pins as device_pins
 from collectors.launch import Identity, identity
 from collectors.manifest import Pin, RankRecord, TraceFile
 from collectors.run_folder import RunFolder
@@ -75,7 +77,7 @@ class Session:
 
     def __enter__(self) -> Session:
         """Write the first record; bound the clocks where there are other ranks."""
-        devices = self._devices = device.BeforeAndAfter(self._environment)  # asks beside what follows
+        devices = self._devices = BeforeAndAfter(self._environment)  # asks beside what follows
         self._open.callback(devices.close)
         several = (self.record.world_size or 1) > 1
         if several and self.rank == 0:
@@ -84,7 +86,7 @@ class Session:
         if several and self.rank != 0:
             found, why = clocks.bound(self.folder.path, wait_s=self._wait_s)
             self.note_down(clock_bound=found, notes=[f"clock not compared: {why}"] if why else [])
-        pins = device.pins(devices.before())
+        pins = device_pins(devices.before())
         self.note_down(device=devices.record, pins={**pins, **self.record.pins})
         return self
 

@@ -40,7 +40,7 @@ class Snapshot:
 def snapshot(environment: Mapping[str, str] | None = None) -> dict[str, Any]:
     """The snapshot as plain JSON types, or ``{"absent": reason}`` where there is nobody to ask.
 
-    Asks in this very process; ``collectors.device.ask`` does it with a time limit. ``environment`` tells what
+    Asks in this very process; ``bounded.ask`` does it with a time limit. ``environment`` tells what
     CUDA shows to the process.
     """
     environment = os.environ if environment is None else environment

@@ -18,12 +18,12 @@ import pytest
 
 from collectors import manifest
 from collectors.cli import main
-from collectors.device import ask, copy_bandwidth, pins, snapshot
-from collectors.device.bounded import Asking, BeforeAndAfter
-from collectors.device.copy_bandwidth import summed_up
+from collectors.device.bounded import Asking, BeforeAndAfter, ask
+from collectors.device.copy_bandwidth import copy_bandwidth, summed_up
 from collectors.device.links import shown
+from collectors.device.pins import pins
 from collectors.device.readings import members, program
-from collectors.device.snapshot import gather
+from collectors.device.snapshot import gather, snapshot
 from collectors.manifest import Pin
 from collectors.run_folder import RunFolder
 from collectors.session import Session
