@@ -19,6 +19,7 @@ from typing import Any
 from collectors import clocks
 from collectors.device.bounded import BeforeAndAfter
 from collectors.device.pins import pins as device_pins
+from collectors.device.short import in_short
 from collectors.launch import Identity, identity
 from collectors.manifest import Pin, RankRecord, TraceFile
 from collectors.run_folder import RunFolder
@@ -87,7 +88,7 @@ class Session:
             found, why = clocks.bound(self.folder.path, wait_s=self._wait_s)
             self.note_down(clock_bound=found, notes=[f"clock not compared: {why}"] if why else [])
         pins = device_pins(devices.before())
-        self.note_down(device=devices.record, pins={**pins, **self.record.pins})
+        self.note_down(device=self._told_devices(), pins={**pins, **self.record.pins})
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -101,15 +102,22 @@ class Session:
 
     def finish(self, status: str, files: Sequence[TraceFile] = (), **fields: Any) -> None:
         """The last record: ``complete``, ``failed`` or ``killed``."""
-        ended_ns, anchors = time.time_ns(), [*self.record.anchors, clocks.anchor()]
         self.note_down(
             status=status,
             files=[*self.record.files, *files],
-            ended_ns=ended_ns,
-            anchors=anchors,
-            device=self._devices.after(),
+            ended_ns=time.time_ns(),
+            anchors=[*self.record.anchors, clocks.anchor()],
             **fields,
         )
+        self._devices.after()  # not sooner, since a driver may take seconds to answer
+        self.note_down(device=self._told_devices())
+
+    def _told_devices(self) -> dict[str, Any]:
+        """The snapshots in short; whole they stand in a file of their own."""
+        told = self._devices.record
+        answered = any(found and "absent" not in found for found in told.values())
+        place = self.folder.write_device(self.rank, told) if answered else None
+        return {**{when: in_short(found) for when, found in told.items()}, "file": place}
 
 
 def versions() -> dict[str, str]:

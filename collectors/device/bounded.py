@@ -92,15 +92,15 @@ class BeforeAndAfter:
         self._environment = environment
         self._limit_s = limit_s
         self._asking = Asking(environment, limit_s)
-        self.record: dict[str, Any] = {"before": None, "after": None}
+        self.record: dict[str, dict[str, Any] | None] = {"before": None, "after": None}
 
     def before(self) -> dict[str, Any]:
         """The first snapshot, waited for."""
-        self.record = {**self.record, "before": self._asking.result()}
-        found: dict[str, Any] = self.record["before"]
+        found = self._asking.result()
+        self.record = {**self.record, "before": found}
         return found
 
-    def after(self) -> dict[str, Any]:
+    def after(self) -> dict[str, dict[str, Any] | None]:
         """Both snapshots. Where nobody answered before, nobody is asked again."""
         before = self.record["before"]
         if before is None or "absent" in before:

@@ -1,25 +1,21 @@
-"""What NVML tells of one device: memory, clocks, power, errors, slices, link to the host, processes.
+"""What NVML tells of one device: memory, clocks, power, errors, slices.
 
 A field that device or driver does not answer is null and stands in ``not_read`` with the reason.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
+from collectors.device.host import Pcie, Process, cpus, numa_nodes, pcie, processes
 from collectors.device.links import Link, bus_id, links
 from collectors.device.reader import Reader
-from collectors.secrets import redact
 
 _GRAPHICS, _SM, _MEMORY = 0, 1, 2  # nvmlClockType_t
 _CORRECTED, _UNCORRECTED = 0, 1  # nvmlMemoryErrorType_t
 _VOLATILE, _AGGREGATE = 0, 1  # nvmlEccCounterType_t: since the driver was loaded, over the device's life
 _GPU_SENSOR = 0
-_CPU_WORDS, _NODE_WORDS = 32, 16  # room for 2,048 CPUs and 1,024 NUMA nodes; more than there is does no harm
-_NODE_SCOPE = 0
 _SWITCHED = {0: "off", 1: "on"}
 _COMPUTE_MODES = {0: "default", 1: "exclusive thread", 2: "prohibited", 3: "exclusive process"}
 _P_STATES = {number: f"P{number}" for number in range(16)}
@@ -104,25 +100,6 @@ class Mig:
 
 
 @dataclass(frozen=True)
-class Pcie:
-    """The link to the host. The present generation may be low while the device idles."""
-
-    generation: int | None
-    generation_max: int | None
-    width: int | None
-    width_max: int | None
-
-
-@dataclass(frozen=True)
-class Process:
-    """A process that uses the device; ``name``: its program, without path and arguments."""
-
-    pid: int
-    name: str | None
-    used_bytes: int | None
-
-
-@dataclass(frozen=True)
 class Device:
     """One device by NVML's ``index``, which counts by PCI bus id."""
 
@@ -168,35 +145,13 @@ def device(reader: Reader, handle: Any, index: int) -> Device:
         "compute_mode": reader.word("compute_mode", _COMPUTE_MODES, "nvmlDeviceGetComputeMode", handle),
         "ecc": _ecc(reader, handle),
         "mig": _mig(reader, handle),
-        "pcie": _pcie(reader, handle),
+        "pcie": pcie(reader, handle),
         "nvlinks": links(reader, handle),
-        "cpus": members(reader.ask("cpus", "nvmlDeviceGetCpuAffinity", handle, _CPU_WORDS)),
-        "numa_nodes": members(
-            reader.ask("numa_nodes", "nvmlDeviceGetMemoryAffinity", handle, _NODE_WORDS, _NODE_SCOPE)
-        ),
-        "processes": _processes(reader, handle),
+        "cpus": cpus(reader, handle),
+        "numa_nodes": numa_nodes(reader, handle),
+        "processes": processes(reader, handle),
     }
     return Device(index=index, lost=reader.lost, not_read=dict(sorted(reader.not_read.items())), **fields)
-
-
-def members(words: Iterable[int] | None) -> str | None:
-    """A bit set as ranges, ``0-47,96-143``; null where no bit is set, which tells nothing."""
-    if words is None:
-        return None
-    numbers = [64 * at + bit for at, word in enumerate(words) for bit in range(64) if word >> bit & 1]
-    parts: list[list[int]] = []
-    for number in numbers:
-        if parts and number == parts[-1][1] + 1:
-            parts[-1][1] = number
-        else:
-            parts.append([number, number])
-    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in parts) or None
-
-
-def program(told: str) -> str | None:
-    """A process's program from what NVML tells, which may be a whole command line."""
-    words = told.replace("\0", " ").split()
-    return redact(Path(words[0]).name) if words else None
 
 
 def _memory(reader: Reader, field: str, handle: Any) -> Memory | None:
@@ -287,26 +242,3 @@ def _instance(reader: Reader, field: str, handle: Any) -> Instance:
         compute_instance=reader.ask(f"{field}.compute_instance", "nvmlDeviceGetComputeInstanceId", handle),
         memory=_memory(reader, f"{field}.memory", handle),
     )
-
-
-def _pcie(reader: Reader, handle: Any) -> Pcie:
-    return Pcie(
-        generation=reader.ask("pcie.generation", "nvmlDeviceGetCurrPcieLinkGeneration", handle),
-        generation_max=reader.ask("pcie.generation_max", "nvmlDeviceGetMaxPcieLinkGeneration", handle),
-        width=reader.ask("pcie.width", "nvmlDeviceGetCurrPcieLinkWidth", handle),
-        width_max=reader.ask("pcie.width_max", "nvmlDeviceGetMaxPcieLinkWidth", handle),
-    )
-
-
-def _processes(reader: Reader, handle: Any) -> list[Process] | None:
-    running = reader.ask("processes", "nvmlDeviceGetComputeRunningProcesses", handle)
-    if running is None:
-        return None
-    found = []
-    for one in running:
-        used = one.usedGpuMemory
-        told = reader.text(f"processes[{one.pid}].name", "nvmlSystemGetProcessName", one.pid)
-        if used is None:
-            reader.not_read.setdefault(f"processes[{one.pid}].used_bytes", "not available")
-        found.append(Process(int(one.pid), None if told is None else program(told), used))
-    return found

@@ -6,8 +6,10 @@ for the module pynvml (``fake_nvml``), since there is no device to ask; it tells
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,11 +20,13 @@ import pytest
 
 from collectors import manifest
 from collectors.cli import main
+from collectors.device import reader
 from collectors.device.bounded import Asking, BeforeAndAfter, ask
 from collectors.device.copy_bandwidth import copy_bandwidth, summed_up
+from collectors.device.host import members, program
 from collectors.device.links import shown
 from collectors.device.pins import pins
-from collectors.device.readings import members, program
+from collectors.device.short import in_short
 from collectors.device.snapshot import gather, snapshot
 from collectors.manifest import Pin
 from collectors.run_folder import RunFolder
@@ -394,6 +398,76 @@ def test_the_real_pynvml_is_asked_here_and_in_another_process() -> None:
         assert [one["uuid"] for one in direct["devices"]] == [one["uuid"] for one in bounded["devices"]]
 
 
+@WITH_PYNVML
+def test_the_stand_in_has_names_and_numbers_of_the_real_module() -> None:
+    """Newer and older versions lack some functions; most must be there, and numbers must mean the same."""
+    real = importlib.import_module("pynvml")
+    stand_in = node()
+    assert [name for name in vars(stand_in) if name.startswith("nvml") and not hasattr(real, name)] == []
+    assert stand_in.nvmlMemory_v2 == real.nvmlMemory_v2
+    for name in ("NOT_SUPPORTED", "NO_PERMISSION", "NOT_FOUND", "FUNCTION_NOT_FOUND", "GPU_IS_LOST"):
+        number = getattr(real, f"NVML_ERROR_{name}")
+        assert getattr(reader, name) == getattr(fake_nvml, name) == number
+        assert real.NVMLError(number).value == number
+    assert (real.NVML_P2P_STATUS_OK, real.NVML_P2P_CAPS_INDEX_NVLINK, real.NVML_TOPOLOGY_NODE) == (0, 2, 40)
+
+
+LIBRARY = """
+#include <string.h>
+typedef struct { char old[16]; unsigned domain, bus, device, kind, subsystem; char id[32]; } pci;
+typedef struct { unsigned long long total, unused, used; } memory;
+typedef struct { unsigned pid; unsigned long long used; unsigned gpu, compute; } process;
+int nvmlInitWithFlags(unsigned flags) { return 0; }
+int nvmlShutdown(void) { return 0; }
+int nvmlDeviceGetCount_v2(unsigned *count) { *count = 1; return 0; }
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **handle) { *handle = (void *)7; return 0; }
+int nvmlSystemGetDriverVersion(char *text, unsigned size) { strcpy(text, "535.1"); return 0; }
+int nvmlSystemGetProcessName(unsigned pid, char *text, unsigned size) { strcpy(text, "/bin/serve --x"); return 0; }
+int nvmlDeviceGetName(void *handle, char *text, unsigned size) { strcpy(text, "Stub"); return 0; }
+int nvmlDeviceGetPciInfo_v3(void *handle, pci *info) { strcpy(info->id, "00000000:1B:00.0"); return 0; }
+int nvmlDeviceGetMemoryInfo(void *handle, memory *info) { info->total = 8; info->used = 3; return 0; }
+int nvmlDeviceGetPowerUsage(void *handle, unsigned *mw) { *mw = 1500; return 0; }
+int nvmlDeviceGetEnforcedPowerLimit(void *handle, unsigned *mw) { return 3; }
+int nvmlDeviceGetPersistenceMode(void *handle, int *mode) { return 4; }
+int nvmlDeviceGetCurrentClocksThrottleReasons(void *handle, unsigned long long *mask) { *mask = 4; return 0; }
+int nvmlDeviceGetNvLinkState(void *handle, unsigned link, int *up) { *up = 0; return link < 2 ? 0 : 2; }
+int nvmlDeviceGetCpuAffinity(void *handle, unsigned size, unsigned long *set) { set[0] = 6; return 0; }
+int nvmlDeviceGetComputeRunningProcesses_v3(void *handle, unsigned *count, process *all) {
+    if (!all) { *count = 1; return 7; }
+    *count = 1; all[0].pid = 9; all[0].used = -1; return 0;
+}
+"""
+
+
+@WITH_PYNVML
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler here to build a library with")
+def test_the_real_pynvml_on_a_small_library_of_an_old_driver(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stub of the driver's library in C: few functions, refusals; all else is missing, as in an old driver."""
+    (tmp_path / "stub.c").write_text(LIBRARY)
+    library = tmp_path / "libnvidia-ml.so.1"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, tmp_path / "stub.c"], check=True)
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(tmp_path))
+    found = ask({})
+    (device,) = found["devices"]
+    assert (found["driver_version"], found["cuda_driver_version"]) == ("535.1", None)
+    assert (device["name"], device["pci_bus_id"], device["uuid"]) == ("Stub", "00000000:1b:00.0", None)
+    assert device["memory"] == {"total_bytes": 8, "used_bytes": 3, "reserved_bytes": None}
+    assert (device["power"]["draw_w"], device["power"]["limit_w"]) == (1.5, None)
+    assert device["clocks"]["event_reasons"] == ["software power cap"]
+    assert device["cpus"] == "1-2"
+    assert [link["up"] for link in device["nvlinks"]] == [False, False]
+    assert device["processes"] == [{"pid": 9, "name": "serve", "used_bytes": None}]
+    assert device["not_read"]["power.limit_w"] == "not supported"
+    assert device["not_read"]["persistence_mode"] == "no permission"
+    assert device["not_read"]["uuid"] == "not in this driver"
+    assert found["not_read"] == {
+        "cuda_driver_version": "not in this driver",
+        "nvml_version": "not in this driver",
+    }
+
+
 # -- the process that asks --------------------------------------------------------------------------
 
 
@@ -473,11 +547,29 @@ def test_a_session_tells_the_devices_before_and_after(
         early = manifest.read(folder.path / "manifest.json").ranks[0]
         assert early.device is not None
         assert (len(early.device["before"]["devices"]), early.device["after"]) == (2, None)
+        assert json.loads((folder.path / "ranks" / "device0.json").read_text())["after"] is None
         session.finish("complete")
     whole = manifest.read(folder.path / "manifest.json")
     device = whole.ranks[0].device
     assert device is not None
     assert device["before"]["taken_ns"] < device["after"]["taken_ns"]
+    assert device["after"]["devices"][1] == {
+        "index": 1,
+        "uuid": "GPU-18f7a0e2-1111-2222-3333-444455556666",
+        "name": "NVIDIA H200",
+        "sm_now_mhz": 345,
+        "memory_now_mhz": 3201,
+        "clock_event_reasons": ["idle"],
+        "power_draw_w": 76.543,
+        "temperature_c": 31,
+        "performance_state": "P0",
+        "memory_used_bytes": 521 << 20,
+        "ecc_uncorrected": 2,
+        "lost": False,
+    }
+    full = json.loads((folder.path / device["file"]).read_text())
+    assert full["after"]["taken_ns"] == device["after"]["taken_ns"]
+    assert len(full["before"]["devices"][0]["nvlinks"]) == 18
     assert whole.pins["hardware"] == Pin("2 x NVIDIA H200, 140 GiB", "found")
     assert whole.pins["clocks"].source == "found"
     assert whole.pins["topology"] == Pin("by hand", "declared")
@@ -492,7 +584,18 @@ def test_a_session_without_a_driver_pins_no_device(tmp_path: Path, monkeypatch: 
     device = whole.ranks[0].device
     assert device is not None
     assert "pynvml is not installed" in device["before"]["absent"]
+    assert device["file"] is None
+    assert not list((folder.path / "ranks").glob("device*"))
     assert {"hardware", "clocks", "topology"} <= set(whole.undeclared)
+
+
+def test_a_rank_tells_the_devices_that_it_sees_in_short_or_all_where_that_is_not_known() -> None:
+    nvml = node(h200(0), h200(1, nvmlDeviceGetName="NVIDIA L4", nvmlDeviceGetMemoryInfo=error(3)))
+    one = in_short(gather(nvml, {"CUDA_VISIBLE_DEVICES": "GPU-1"}))
+    unknown = in_short(gather(nvml, {"CUDA_VISIBLE_DEVICES": "1"}))
+    assert one is not None and unknown is not None
+    assert [(device["index"], device["memory_used_bytes"]) for device in one["devices"]] == [(1, None)]
+    assert [device["index"] for device in unknown["devices"]] == [0, 1]
 
 
 # -- the command, and copies ------------------------------------------------------------------------
