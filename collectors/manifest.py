@@ -109,8 +109,9 @@ class Inflation:
 class RankRecord:
     """What one rank's collector wrote down. Times are wall-clock ns; null: not known.
 
-    ``steps``: how the steps were told (``marked``: the program said so), ``device``: what ``collectors.device`` found
-    before and after, ``withheld``: names of environment variables whose value looks like a secret.
+    ``steps``: how the steps were told (``marked``: the program said so), ``device``: what NVML said before and after,
+    in short, and the file that has it whole (null: nobody answered), ``withheld``: names of environment variables
+    whose value looks like a secret.
     """
 
     rank: int

@@ -4,6 +4,7 @@
 run/
   manifest.json        all ranks, rebuilt whenever a rank has something new to say
   ranks/rank0.json     what rank 0's collector wrote down
+  ranks/device0.json   what NVML said of rank 0's node before and after; not there where nobody answered
   rank0.sqlite         its capture (or rank0.pt.trace.json.gz, rank0.tokens.jsonl)
 ```
 
@@ -14,12 +15,14 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import json
 import os
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from collectors import manifest
 from collectors.errors import CollectError
@@ -72,9 +75,21 @@ class RunFolder:
                 write_whole(self.record_path(record.rank), manifest.encode_record(record))
                 self._rebuild()
         except OSError as error:
-            raise CollectError(
-                str(self.path), f"cannot be written ({error.strerror})", "make room, or pass another folder"
-            ) from error
+            raise self._unwritable(error) from error
+
+    def write_device(self, rank: int, told: Mapping[str, Any]) -> str:
+        """Put down a rank's device snapshots and tell the file's path in the folder. Raises CollectError."""
+        path = self.path / "ranks" / f"device{rank}.json"
+        try:
+            write_whole(path, json.dumps(told, indent=1, allow_nan=False) + "\n")
+        except OSError as error:
+            raise self._unwritable(error) from error
+        return str(path.relative_to(self.path))
+
+    def _unwritable(self, error: OSError) -> CollectError:
+        return CollectError(
+            str(self.path), f"cannot be written ({error.strerror})", "make room, or pass another folder"
+        )
 
     def _rebuild(self) -> None:
         path = self.path / manifest.NAME

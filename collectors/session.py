@@ -17,6 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from collectors import clocks
+from collectors.device.bounded import BeforeAndAfter
+from collectors.device.pins import pins as device_pins
+from collectors.device.short import in_short
 from collectors.launch import Identity, identity
 from collectors.manifest import Pin, RankRecord, TraceFile
 from collectors.run_folder import RunFolder
@@ -46,6 +49,7 @@ class Session:
         kept, withheld = recorded_environment(environment)
         self.folder = folder
         self._wait_s = wait_s
+        self._environment = environment
         self._open = contextlib.ExitStack()
         self.record = RankRecord(
             rank=who.rank,
@@ -74,6 +78,8 @@ class Session:
 
     def __enter__(self) -> Session:
         """Write the first record; bound the clocks where there are other ranks."""
+        devices = self._devices = BeforeAndAfter(self._environment)  # asks beside what follows
+        self._open.callback(devices.close)
         several = (self.record.world_size or 1) > 1
         if several and self.rank == 0:
             self._open.enter_context(clocks.answering(self.folder.path))
@@ -81,6 +87,8 @@ class Session:
         if several and self.rank != 0:
             found, why = clocks.bound(self.folder.path, wait_s=self._wait_s)
             self.note_down(clock_bound=found, notes=[f"clock not compared: {why}"] if why else [])
+        pins = device_pins(devices.before())
+        self.note_down(device=self._told_devices(), pins={**pins, **self.record.pins})
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -101,6 +109,15 @@ class Session:
             anchors=[*self.record.anchors, clocks.anchor()],
             **fields,
         )
+        self._devices.after()  # not sooner, since a driver may take seconds to answer
+        self.note_down(device=self._told_devices())
+
+    def _told_devices(self) -> dict[str, Any]:
+        """The snapshots in short; whole they stand in a file of their own."""
+        told = self._devices.record
+        answered = any(found and "absent" not in found for found in told.values())
+        place = self.folder.write_device(self.rank, told) if answered else None
+        return {**{when: in_short(found) for when, found in told.items()}, "file": place}
 
 
 def versions() -> dict[str, str]:
