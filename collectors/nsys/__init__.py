@@ -30,8 +30,8 @@ examples:
 
 Each rank leaves rankN.nsys-rep, rankN.sqlite and ranks/rankN.json in the folder; what an earlier capture left of that
 rank is replaced. The exit code is the command's; 124 past --limit, 2 if the capture could not be made. Without a range
-the capture ends after {DURATION_S} s, and nsys then ends the command (SIGTERM). The .nsys-rep holds the environment
-and the command line of the run: pass on the .sqlite, from which the environment was removed.
+the capture ends after {DURATION_S} s, and nsys then ends the command (SIGTERM). The .nsys-rep holds the environments
+of the run and of other processes: pass on the .sqlite, where they are removed.
 """
 
 

@@ -64,49 +64,45 @@ def capture(job: Job, environment: Mapping[str, str]) -> int:
             profiler_version=job.nsys.version,
             notes=[launchers.note(launcher)] if launcher else [],
         )
-        one = _Capture(job, session, work)
+        one = RankCapture(job, session, work, environment)
         try:
             with _told(folder.path):
-                ended = one.run(environment)
+                ended = one.run()
                 files = one.kept()
         except CollectError as error:
             notes = [f"{error.subject}: {error.why}"]
             session.finish("failed", one.kept(), exit_code=one.exit_code, notes=notes)
             raise
-        return _finish(session, ended, files, job)
-
-
-def _finish(session: Session, ended: supervise.Ended, files: list[TraceFile], job: Job) -> int:
-    if ended.exit_code is not None:
+        if one.unfinished:
+            session.finish("killed", files)
+            hint = "what it had written was kept; capture again if its end is missing"
+            raise CollectError("nsys", one.unfinished, hint)
         session.finish("complete", files, exit_code=ended.exit_code)
-        return TIMED_OUT if ended.why == supervise.LIMIT else ended.exit_code
-    hung = ended.why == supervise.HUNG
-    after = f"{job.finish_s:g} s after the command" if hung else f"{job.finish_s:g} s after the limit"
-    session.finish("killed", files, notes=[f"nsys did not end within {after} and was killed"])
-    hint = "what it had written was kept; capture again if its end is missing"
-    raise CollectError("nsys", f"did not end within {after} and was killed", hint)
+        return TIMED_OUT if ended.why == supervise.LIMIT else one.exit_code or 0
 
 
-class _Capture:
+class RankCapture:
     """The steps, and what is known of the command's fate when one of them fails."""
 
-    def __init__(self, job: Job, session: Session, work: Path) -> None:
+    def __init__(self, job: Job, session: Session, work: Path, environment: Mapping[str, str]) -> None:
         self.job, self.session = job, session
         self.stem = work / f"rank{session.rank}"
         self.exit_code: int | None = None
+        self.unfinished = ""
+        self._given = environment.get("TMPDIR", "/tmp")
+        self._environment = dict(environment)
 
-    def run(self, environment: Mapping[str, str]) -> supervise.Ended:
+    def run(self) -> supervise.Ended:
         """All of it, in order. Afterwards report and export stand at the stem."""
         with _temporary(self.stem.parent) as temporary:
-            self._environment = {**environment, "TMPDIR": str(temporary)}
-            ended = self._profile(environment)
+            self._environment["TMPDIR"] = str(temporary)
+            ended = self._profile()
             self._report(temporary, ended)
-            self._export(temporary)
+            self.export_report(temporary)
         return ended
 
-    def _profile(self, environment: Mapping[str, str]) -> supervise.Ended:
-        given = environment.get("TMPDIR", "/tmp")
-        if "," in given:
+    def _profile(self) -> supervise.Ended:
+        if "," in self._given:
             raise CollectError("TMPDIR", "holds a comma, which nsys cannot pass on", "set another one")
         local = self.session.record.local_rank
         made = plan(
@@ -115,7 +111,7 @@ class _Capture:
             self.stem,
             self.job.command,
             local_rank=local,
-            variables=[f"TMPDIR={given}"],  # the private one is for nsys alone
+            variables=[f"TMPDIR={self._given}"],  # the private one is for nsys alone
         )
         for suffix in KINDS:
             self.session.folder.trace_path(self.session.rank, suffix).unlink(missing_ok=True)
@@ -133,33 +129,45 @@ class _Capture:
     def _say_what_ended_it(self, ended: supervise.Ended) -> None:
         bound = self.job.wanted.bound_s
         lasted_s = (ended.ended_ns - ended.started_ns) / 1e9
-        if ended.why == supervise.LIMIT:
+        if ended.exit_code is None:
+            after = "command" if ended.why == supervise.HUNG else "limit"
+            self._unfinished(f"did not end within {self.job.finish_s:g} s after the {after} and was killed")
+        elif ended.why == supervise.LIMIT:
             self.session.note_down(notes=[f"ended at the limit of {self.job.limit_s:g} s"])
         elif bound and lasted_s > self.job.wanted.delay_s + bound:
             self.session.note_down(notes=[f"nsys ends capture and command after {bound} s (--duration)"])
+
+    def _unfinished(self, why: str) -> None:
+        self.unfinished = why
+        self.session.note_down(notes=[f"nsys {why}"])
 
     def _report(self, temporary: Path, ended: supervise.Ended) -> None:
         """Have a report at the stem, importing the raw stream where that is all there is."""
         report, stream = self.stem.with_suffix(".nsys-rep"), self.stem.with_suffix(".qdstrm")
         left = [*temporary.glob("nsys-report-*.qdstrm")]  # where nsys writes until the capture has ended
-        if left and not stream.exists():
+        if left and not stream.exists() and not report.exists():
             shutil.move(left[0], stream)
+            if not self.unfinished:
+                self._unfinished("did not finish its raw stream")
         if not stream.exists() and not report.exists():
             how = "was killed" if ended.exit_code is None else f"ended with exit code {ended.exit_code}"
             raise CollectError("nsys", f"wrote no report; it {how}", self._why_none())
-        self.exit_code = ended.exit_code
-        if report.exists() and not (stream.exists() and ended.exit_code is None):
-            return
+        if not self.unfinished:
+            self.exit_code = ended.exit_code
+        if stream.exists() and (self.unfinished or not report.exists()):
+            self._import(stream, report, temporary)
+
+    def _import(self, stream: Path, report: Path, temporary: Path) -> None:
         command = importing(self.job.nsys, self.stem)
         if command is None:
-            hint = f"on a machine with the whole Nsight Systems, run: QdstrmImporter -i rank{self.session.rank}.qdstrm"
+            by_hand = f"QdstrmImporter -i rank{self.session.rank}.qdstrm"
+            hint = f"on a machine with the whole Nsight Systems, run: {by_hand}"
             raise CollectError("nsys", "left a raw stream, and its importer is not installed", hint)
         report.unlink(missing_ok=True)  # the importer overwrites nothing
         code, words = supervise.tool(command, self._environment, temporary / "import.log", self.job.finish_s)
         if code != 0 or not report.exists():
-            raise CollectError(
-                "QdstrmImporter", _failed(code, words, self.job.finish_s), "make room and try by hand"
-            )
+            why = _failed(code, words, self.job.finish_s)
+            raise CollectError("QdstrmImporter", why, f"the raw stream is kept; {self._room()}")
         stream.unlink()
 
     def _why_none(self) -> str:
@@ -168,10 +176,14 @@ class _Capture:
             return f"check that a range is called exactly {wanted.range_name!r}, and its domain"
         if wanted.profiler_api:
             return "check that the program calls cudaProfilerStart"
-        free = shutil.disk_usage(self.session.folder.path).free
-        return f"see its messages above; check --delay, and the room for files ({free >> 20} MiB free)"
+        return f"see its messages above; check --delay; {self._room()}"
 
-    def _export(self, temporary: Path) -> None:
+    def _room(self) -> str:
+        free = shutil.disk_usage(self.session.folder.path).free
+        return f"check the room for files ({free >> 20} MiB free)"
+
+    def export_report(self, temporary: Path) -> None:
+        """Report to SQLite. Raises CollectError where that fails; the report stays, the half file does not."""
         rank, path = self.session.rank, self.stem.with_suffix(".sqlite")
         command = export(self.job.nsys, self.stem)
         code, words = supervise.tool(command, self._environment, temporary / "export.log", self.job.finish_s)
@@ -191,7 +203,7 @@ class _Capture:
         if removed:
             self.session.note_down(
                 notes=[
-                    f"environment: {removed} variables removed from the .sqlite; the .nsys-rep still holds them"
+                    f"{removed} environment variables were removed from the .sqlite; the .nsys-rep holds them"
                 ]
             )
         if not holds_events:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,13 +36,19 @@ def command_pids(token: str, root: int) -> set[int]:
     return {one.pid for one in found if (one.is_ours or one.pid in below) and not one.is_nsys} - {root}
 
 
-def end(token: str, *, only_nsys: bool | None = None) -> int:
-    """SIGKILL what the capture started, or only the part that is nsys (or is not). Returns how many."""
-    count = 0
-    for one in _scan(token):
-        if one.is_ours and (only_nsys is None or only_nsys == one.is_nsys):
-            count += _kill(one.pid, token)
-    return count
+def end_all(token: str) -> None:
+    """SIGKILL what the capture started."""
+    _end((one for one in _scan(token) if one.is_ours), token)
+
+
+def end_nsys(token: str) -> None:
+    """SIGKILL only the part that is nsys: its agent may be left over."""
+    _end((one for one in _scan(token) if one.is_ours and one.is_nsys), token)
+
+
+def end_command(token: str, root: int) -> None:
+    """SIGKILL only the command; ``root`` is nsys, whatever its program is called."""
+    _end((one for one in _scan(token) if one.is_ours and not one.is_nsys and one.pid != root), token)
 
 
 def alive(pid: int) -> bool:
@@ -50,17 +57,16 @@ def alive(pid: int) -> bool:
     return status is not None and status[0] not in "ZX"
 
 
-def _kill(pid: int, token: str) -> bool:
-    """Through a handle taken before the check: the number cannot pass to another process in between."""
-    with contextlib.suppress(OSError):
-        handle = os.pidfd_open(pid)
-        try:
-            if _is_ours(pid, token):
-                signal.pidfd_send_signal(handle, signal.SIGKILL)
-                return True
-        finally:
-            os.close(handle)
-    return False
+def _end(found: Iterable[_Process], token: str) -> None:
+    """Through handles taken before the check: a number cannot pass to another process in between."""
+    for one in found:
+        with contextlib.suppress(OSError):
+            handle = os.pidfd_open(one.pid)
+            try:
+                if _is_ours(one.pid, token):
+                    signal.pidfd_send_signal(handle, signal.SIGKILL)
+            finally:
+                os.close(handle)
 
 
 def _scan(token: str) -> list[_Process]:
@@ -93,8 +99,9 @@ def _is_ours(pid: int, token: str) -> bool:
 
 
 def _is_nsys(pid: int) -> bool:
-    """Its programs are called nsys and nsys-launcher; where they lie, differs too much to tell."""
+    """By name (nsys, nsys-launcher, QdstrmImporter), or because it lies in an installation."""
     try:
-        return Path(f"/proc/{pid}/exe").readlink().name.startswith("nsys")
+        path = Path(f"/proc/{pid}/exe").readlink()
+        return path.name.startswith(("nsys", "Qdstrm")) or "nsight-systems" in str(path.parent)
     except OSError:
         return False

@@ -58,7 +58,10 @@ def profile(
         watch = _Watch(process, token, finish_s)
         why = _wait(process, watch, None if limit_s is None else time.monotonic() + limit_s)
         code = process.poll() if not why else _stop(process, token, why, finish_s)
-    processes.end(token, only_nsys=True if code is not None else None)
+    if code is None:
+        processes.end_all(token)
+    else:
+        processes.end_nsys(token)
     return Ended(None if code is None else code if code >= 0 else 128 - code, why, started, time.time_ns())
 
 
@@ -100,12 +103,13 @@ def _stop(process: subprocess.Popen[bytes], token: str, why: str, finish_s: floa
     """Its exit code, None where it had to be killed."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGTERM)
-    steps = ((_COMMAND_S, False), (finish_s, None)) if why == LIMIT else ((_KILL_S, None),)
-    for patience_s, only_nsys in steps:
-        try:
-            return process.wait(patience_s)
-        except subprocess.TimeoutExpired:
-            processes.end(token, only_nsys=only_nsys)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        return process.wait(min(_COMMAND_S, finish_s) if why == LIMIT else _KILL_S)
+    if why == LIMIT:
+        processes.end_command(token, process.pid)  # a command that ignores SIGTERM, for which nsys waits
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return process.wait(finish_s)
+    processes.end_all(token)
     launch.end(process, 0)
     return None
 
