@@ -71,7 +71,8 @@ def capture(job: Job, environment: Mapping[str, str]) -> int:
                 files = one.kept()
         except CollectError as error:
             notes = [f"{error.subject}: {error.why}"]
-            session.finish("failed", one.kept(), exit_code=one.exit_code, notes=notes)
+            with _told(folder.path):
+                session.finish("failed", one.kept(), exit_code=one.exit_code, notes=notes)
             raise
         if one.unfinished:
             session.finish("killed", files)
@@ -135,7 +136,9 @@ class RankCapture:
         elif ended.why == supervise.LIMIT:
             self.session.note_down(notes=[f"ended at the limit of {self.job.limit_s:g} s"])
         elif bound and lasted_s > self.job.wanted.delay_s + bound:
-            self.session.note_down(notes=[f"nsys ends capture and command after {bound} s (--duration)"])
+            self.session.note_down(
+                notes=[f"the capture was bounded to {bound} s (--duration); nsys ends the command then"]
+            )
 
     def _unfinished(self, why: str) -> None:
         self.unfinished = why
