@@ -143,8 +143,10 @@ def run(arguments: argparse.Namespace) -> int:
         limit_s=arguments.limit,
         finish_s=arguments.finish_limit,
     )
+    # Made in any case: what this nsys cannot do is told before anything is written.
+    shown = _shown(job, arguments.processes)
     if arguments.dry_run:
-        sys.stdout.write(_shown(job, arguments.processes))
+        sys.stdout.write(shown)
         return 0
     return (
         capture_all(job, arguments.processes) if arguments.processes > 1 else capture(job, dict(os.environ))

@@ -363,7 +363,6 @@ def test_an_nsys_that_hangs_is_ended_and_its_stream_kept(tmp_path: Path, how: tu
         (["--pin", "modle=x", "--", "true"], "one of these names"),
         (["--processes", "2", "--", "torchrun", "x.py"], "--processes: torchrun starts the ranks already"),
         (["-o", "/proc/none/run", "--", "true"], "/proc/none/run: cannot be written"),
-        (["--nccl", "-o", "/proc/none/run", "--", "true"], "/proc/none/run: cannot be written"),
     ],
 )
 def test_what_cannot_be_done_is_told(
@@ -381,6 +380,17 @@ def test_what_cannot_be_done_is_told(
     nsys = stand_in(tmp_path)
     assert main(["nsys", "--nsys", str(nsys), *words]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_what_this_nsys_cannot_do_is_told_before_anything_is_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nsys = stand_in(tmp_path)
+    nsys.write_text(STAND_IN.replace(repr(texts.NEW), repr(texts.OLD)))
+    run = tmp_path / "run"
+    assert main(["nsys", "--nsys", str(nsys), "--graph-nodes", "-o", str(run), "--", "true"]) == 2
+    assert "--graph-nodes: nsys 2026.2.1.210-262134210v0 has no --cuda-graph-trace" in capsys.readouterr().err
+    assert not run.exists()
 
 
 def test_a_rank_does_not_start_further_ranks(
