@@ -15,6 +15,7 @@ from collectors.errors import CollectError
 from collectors.manifest import PINS, ManifestError
 
 COMMANDS: dict[str, str] = {
+    "nsys": "collectors.nsys",
     "device": "collectors.device.command",
 }
 """Command and the module that holds it, imported when it is asked for."""

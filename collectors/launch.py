@@ -24,6 +24,8 @@ _LAUNCHERS = (
     ("srun", "SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS"),
 )
 """Launcher and its variables for rank, rank on this host, and number of ranks. The innermost launcher comes first."""
+VARIABLES = frozenset(name for _, *names in _LAUNCHERS for name in names)
+"""All variables that tell a rank."""
 TIMED_OUT = 124
 """Exit code of a command that ran past its time limit, as ``timeout`` has it."""
 
@@ -93,7 +95,7 @@ def run(
         raise CollectError(
             command[0], f"cannot be started ({error.strerror})", "check the command"
         ) from error
-    with _passing_signals_on(process):
+    with passing_signals_on(process):
         timed_out = False
         try:
             code = process.wait(limit_s)
@@ -122,7 +124,9 @@ def _signal(process: subprocess.Popen[bytes], number: int) -> None:
 
 
 @contextmanager
-def _passing_signals_on(process: subprocess.Popen[bytes]) -> Iterator[None]:
+def passing_signals_on(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """SIGINT and SIGTERM go to the process's group while the block runs; only in the main thread."""
+
     def pass_on(number: int, _: FrameType | None) -> None:
         _signal(process, number)
 

@@ -60,7 +60,10 @@ class Pin:
 
 @dataclass(frozen=True)
 class TraceFile:
-    """A file of the run folder, by its path in it; ``kind``: nsys-sqlite, nsys-rep, kineto-json, tokens, log."""
+    """A file of the run folder, by its path in it.
+
+    ``kind``: nsys-sqlite, nsys-rep, nsys-qdstrm (a raw stream that could not be imported), kineto-json, tokens, log.
+    """
 
     path: str
     kind: str

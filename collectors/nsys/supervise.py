@@ -1,0 +1,141 @@
+"""Runs nsys under limits: it can hang, also after the command has ended, and then what it wrote is to be kept."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from collectors import launch
+from collectors.errors import CollectError
+from collectors.nsys import processes
+
+LIMIT, HUNG = "limit", "hung"
+_POLL_S = 0.2
+_KILL_S = 5.0
+_COMMAND_S = 30.0
+_WORDS = 400
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How nsys ended. ``exit_code``: the command's, which nsys passes on; None where nsys had to be killed.
+
+    ``why``: empty where nsys ended by itself, else ``limit`` or ``hung``.
+    """
+
+    exit_code: int | None
+    why: str
+    started_ns: int
+    ended_ns: int
+
+
+def profile(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    token: str,
+    *,
+    limit_s: float | None,
+    finish_s: float,
+) -> Ended:
+    """Run ``nsys profile``. ``limit_s``: seconds for all of it; ``finish_s``: for nsys after the command.
+
+    At the limit nsys is asked to stop: it ends the command and writes its report. What does not end then is killed,
+    of the processes that carry the token. Raises CollectError where nsys cannot be started.
+    """
+    started = time.time_ns()
+    environment = {**environment, processes.VARIABLE: token}
+    try:
+        process = subprocess.Popen(command, env=environment, start_new_session=True)
+    except OSError as error:
+        raise CollectError(command[0], f"cannot be started ({error.strerror})", "check --nsys") from error
+    with launch.passing_signals_on(process):
+        watch = _Watch(process, token, finish_s)
+        why = _wait(process, watch, None if limit_s is None else time.monotonic() + limit_s)
+        code = process.poll() if not why else _stop(process, token, why, finish_s)
+    if code is None:
+        processes.end_all(token)
+    else:
+        processes.end_nsys(token)
+    return Ended(None if code is None else code if code >= 0 else 128 - code, why, started, time.time_ns())
+
+
+class _Watch:
+    """Notices that the command is gone and nsys is not. Looks at the whole machine only when what it knew has ended."""
+
+    def __init__(self, process: subprocess.Popen[bytes], token: str, finish_s: float) -> None:
+        self._process, self._token, self._finish_s = process, token, finish_s
+        self._known: set[int] = set()
+        self._seen_s = time.monotonic()
+        self._next_s = 0.0
+
+    def hung(self) -> bool:
+        """Whether nsys has gone on for too long without a command."""
+        now = time.monotonic()
+        self._known = {pid for pid in self._known if processes.alive(pid)}
+        if not self._known and now >= self._next_s:
+            self._known = processes.command_pids(self._token, self._process.pid)
+            self._next_s = now + 1.0
+        if self._known:
+            self._seen_s = now
+        return now - self._seen_s > self._finish_s
+
+
+def _wait(process: subprocess.Popen[bytes], watch: _Watch, until_s: float | None) -> str:
+    while True:
+        try:
+            process.wait(_POLL_S)
+        except subprocess.TimeoutExpired:
+            if until_s is not None and time.monotonic() > until_s:
+                return LIMIT
+            if watch.hung():
+                return HUNG
+        else:
+            return ""
+
+
+def _stop(process: subprocess.Popen[bytes], token: str, why: str, finish_s: float) -> int | None:
+    """Its exit code, None where it had to be killed."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGTERM)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        return process.wait(min(_COMMAND_S, finish_s) if why == LIMIT else _KILL_S)
+    if why == LIMIT:
+        processes.end_command(token, process.pid)  # a command that ignores SIGTERM, for which nsys waits
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return process.wait(finish_s)
+    processes.end_all(token)
+    launch.end(process, 0)
+    return None
+
+
+def tool(
+    command: Sequence[str], environment: Mapping[str, str], said: Path, limit_s: float
+) -> tuple[int | None, str]:
+    """Run the importer or the exporter: its exit code, None past the limit, and its last words (file ``said``)."""
+    with said.open("wb") as file:
+        try:
+            process = subprocess.Popen(
+                command,
+                env=dict(environment),
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        except OSError as error:
+            return 127, f"cannot be started ({error.strerror})"
+        with launch.passing_signals_on(process):
+            try:
+                code: int | None = process.wait(limit_s)
+            except subprocess.TimeoutExpired:
+                launch.end(process, _KILL_S)
+                code = None
+    lines = said.read_text(errors="replace").replace("\r", "\n").splitlines()
+    kept = [line.strip() for line in lines if line.strip() and "%" not in line]  # without progress bars
+    return code, " ".join(kept)[-_WORDS:] or "it said nothing"
