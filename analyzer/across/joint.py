@@ -36,7 +36,8 @@ class Joint:
         assumed = [
             f"Group {group.label}: several offsets between the clocks of rank {', '.join(map(str, group.in_order))} "
             f"and rank {group.members[0]} make their collectives end together. The one is taken at which both ranks' "
-            "records begin and end together: an assumption. If one began a call later, its times lie a call off."
+            "records begin and end together, else the one next to none: an assumption. If it is wrong, times lie a "
+            "call off."
             for group in (calls.group for calls in self.calls)
             if group.in_order
         ]

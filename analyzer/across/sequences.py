@@ -35,9 +35,19 @@ LEAST_STRAY_NS = 500
 DEVICES_NS = 50_000
 """Instants of two devices on one host's clock agree to tens of microseconds."""
 DOUBT = 3.0
-"""Offsets whose costs differ by less than so many square roots of the count explain equally well ..."""
+"""So many square roots of the count are noise in what the ends say for one offset and against another ..."""
 EXPECTED = 2.0
-"""... and by so many times more where one of them is expected: next to none on one clock."""
+"""... and so many times more where one of them is expected: next to none on one clock."""
+DECISIVE = 3 * LOSS_NATS
+"""Evidence beyond noise that decides."""
+ALIKE = 1.5
+"""Ends may stray so many times less with the next call than with their own.
+
+Where one rank is always last, the next call follows the end of its call: then that end and the *next* one of the other
+rank stray by one rank's jitter, and two ends of one call by both ranks'.
+"""
+CHANCE = 0.05
+"""An offset that much nearer to none than to the next candidate is hardly there by chance."""
 
 
 @dataclass(frozen=True)
@@ -152,68 +162,105 @@ def _chosen(
     few = min(int(a.ends_together.sum()), int(b.ends_together.sum()))
     if len(offsets) < 2 or few < FEWEST:
         return _Chosen(offsets[0]) if offsets else (in_order or Unpaired.APART)
-    paired = [follow(a, b, offset, NEAR_NS) for offset in offsets]
-    enough = [at for at, (mine, _) in enumerate(paired) if len(mine) >= ENOUGH * few]
+    pairings = [_Pairs(offset, *follow(a, b, offset, NEAR_NS)) for offset in offsets]
+    enough = [pairs for pairs in pairings if len(pairs) >= ENOUGH * few]
     if not enough:
         return in_order or Unpaired.APART
-    costs = {at: _cost(a, b, *paired[at], few) for at in enough}
-    best = min(enough, key=lambda at: costs[at])
-    margin = DOUBT * few**0.5
-    if one_clock:
-        close = [at for at in enough if costs[at] - costs[best] < EXPECTED * margin]
-        expected = _next_to_none([offsets[at] for at in close])
-        if expected is not None:
-            return _Chosen(expected)
-    rivals = [at for at in enough if costs[at] - costs[best] < margin and not _same(paired[at], paired[best])]
-    if not rivals:
-        return _Chosen(offsets[best])
+    best = min(enough, key=lambda pairs: sum(_cost(a, b, pairs, few)))
+    lost_at_best, strayed_at_best = _cost(a, b, best, few)
+    noise = DOUBT * few**0.5
+
+    def worse(pairs: _Pairs, times: float = 1.0) -> bool:
+        """Whether it explains less than the best beyond ``times`` the noise."""
+        lost, strayed = _cost(a, b, pairs, few)
+        more = strayed - strayed_at_best
+        allowed = times * noise + (few * float(np.log(ALIKE)) if pairs.is_next_to(best) else 0.0)
+        return bool(lost - lost_at_best + max(more - allowed, min(more, 0.0)) >= DECISIVE)
+
+    expected = _next_to_none([pairs for pairs in enough if not worse(pairs, EXPECTED)]) if one_clock else None
+    rivals = [pairs for pairs in enough if not worse(pairs) and not pairs.is_same(best)]
+    if expected is not None or not rivals:
+        return _Chosen(best.offset_ns if expected is None else expected)
     if in_order is not None:
         telling = np.flatnonzero(_telling(a, b, in_order.a, in_order.b))
-        if _cost(a, b, telling, telling, few) - costs[best] < margin:
+        if not worse(_Pairs(in_order.offset_ns, telling, telling)):
             return replace(in_order, assumed=True)
-    fullest = _fullest({at: paired[at] for at in (best, *rivals)}, a, b) if assume else None
-    return Unpaired.UNSURE if fullest is None else _Chosen(offsets[fullest], assumed=True)
+    return _assumed([best, *rivals], a, b, anchored=anchored) if assume else Unpaired.UNSURE
 
 
-def _fullest(paired: dict[int, tuple[IntArray, IntArray]], a: Ends, b: Ends) -> int | None:
-    """The pairing that leaves the fewest alone.
+def _assumed(open_: Sequence[_Pairs], a: Ends, b: Ends, *, anchored: bool) -> _Chosen | Unpaired:
+    """Of candidates that do equally well the one that an assumption picks.
+
+    That records begin and end together, else that two wall clocks are one.
+    """
+    fullest = _fullest(open_, a, b)
+    near = (
+        _hardly_by_chance([pairs.offset_ns for pairs in open_]) if anchored and fullest is None else fullest
+    )
+    return Unpaired.UNSURE if near is None else _Chosen(near, assumed=True)
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """What follows from one offset: positions that belong together, ascending in both."""
+
+    offset_ns: int
+    mine: IntArray
+    other: IntArray
+
+    def __len__(self) -> int:
+        return len(self.mine)
+
+    def is_same(self, pairs: _Pairs) -> bool:
+        """Whether two pairings are the same but for a few pairs."""
+        one = set(zip(self.mine.tolist(), self.other.tolist(), strict=True))
+        two = set(zip(pairs.mine.tolist(), pairs.other.tolist(), strict=True))
+        return len(one & two) >= NEARLY_ALL * max(len(one), len(two))
+
+    def is_next_to(self, pairs: _Pairs) -> bool:
+        """Whether each is paired with the one before or after that of the other pairing."""
+        _, here, there = np.intersect1d(self.mine, pairs.mine, return_indices=True)
+        return len(here) > 0 and abs(float(np.median(self.other[here] - pairs.other[there]))) <= 1
+
+
+def _fullest(open_: Sequence[_Pairs], a: Ends, b: Ends) -> int | None:
+    """The offset that leaves the fewest alone.
 
     None unless all others leave twice as many, which is what beginning or ending a call later does.
     """
     whole = int(a.ends_together.sum() + b.ends_together.sum())
-    alone = {at: whole - 2 * len(mine) for at, (mine, _) in paired.items()}
-    first = min(alone, key=lambda at: alone[at])
-    others = [at for at in alone if not _same(paired[at], paired[first])]
-    clear = all(alone[at] >= alone[first] + max(2, alone[first]) for at in others)
-    return first if clear else None
+    first = max(open_, key=len)
+    fewest = whole - 2 * len(first)
+    others = [whole - 2 * len(pairs) for pairs in open_ if not pairs.is_same(first)]
+    return first.offset_ns if all(alone >= fewest + max(2, fewest) for alone in others) else None
 
 
-def _next_to_none(offsets: Sequence[int]) -> int | None:
+def _hardly_by_chance(offsets: Sequence[int]) -> int | None:
+    """Of offsets between wall clocks the one next to none, where it is nearly none beside their distances."""
+    first, second = sorted(offsets, key=abs)[:2]
+    return first if abs(first) <= min(CHANCE * abs(second - first), DEVICES_NS) else None
+
+
+def _next_to_none(open_: Sequence[_Pairs]) -> int | None:
     """The offset nearest to none, where it is much nearer than all others."""
-    first, *others = sorted(offsets, key=abs)
+    first, *others = sorted((pairs.offset_ns for pairs in open_), key=abs)
     alone = all(2 * abs(first) < abs(other) for other in others)
     return first if abs(first) <= DEVICES_NS and alone else None
 
 
-def _cost(a: Ends, b: Ends, mine: IntArray, other: IntArray, few: int) -> float:
-    """How badly a pairing explains both sequences, as a negative log likelihood.
+def _cost(a: Ends, b: Ends, pairs: _Pairs, few: int) -> tuple[float, float]:
+    """How badly a pairing explains both sequences, as negative log likelihoods: of what has no partner, of the ends.
 
     Distances of the ends of a pair around their neighbours' follow Laplace's law of unknown width; records are
     lost now and then. What one rank recorded before or after the other is nobody's fault.
     """
+    mine, other = pairs.mine, pairs.other
     difference = (a.end_ns[mine] - b.end_ns[other]).astype(np.float64)
     stray = np.abs(difference - median_filter(difference, size=2 * FOLLOWED + 1, mode="nearest")).mean()
     within_a = a.ends_together[mine[0] : mine[-1] + 1].sum()
     within_b = b.ends_together[other[0] : other[-1] + 1].sum()
     alone = int(within_a + within_b) - 2 * len(mine)
-    return LOSS_NATS * alone + few * float(np.log(max(stray, LEAST_STRAY_NS)))
-
-
-def _same(one: tuple[IntArray, IntArray], other: tuple[IntArray, IntArray]) -> bool:
-    """Whether two pairings are the same but for a few pairs."""
-    a = set(zip(*(column.tolist() for column in one), strict=True))
-    b = set(zip(*(column.tolist() for column in other), strict=True))
-    return len(a & b) >= NEARLY_ALL * max(len(a), len(b))
+    return LOSS_NATS * alone, few * float(np.log(max(stray, LEAST_STRAY_NS)))
 
 
 def _fill(a: Ends, b: Ends, mine: IntArray, other: IntArray) -> tuple[IntArray, IntArray]:

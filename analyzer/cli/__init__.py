@@ -229,6 +229,25 @@ def demo(
             say(f"next: tracebound diagnose {target}")
 
 
+@app.command(
+    add_help_option=False,
+    context_settings={
+        "ignore_unknown_options": True,
+        "allow_extra_args": True,
+        "allow_interspersed_args": False,  # what follows belongs to the collector, its -- and --help included
+        "help_option_names": [],
+    },
+)
+def collect(context: typer.Context) -> None:
+    """Capture a run on the target ranks, with the manifest of what was run.
+
+    The collectors are `python -m collectors` as well, which needs nothing but Python.
+    """
+    from collectors import cli as collectors
+
+    raise typer.Exit(collectors.main(context.args, prog="tracebound collect"))
+
+
 app.add_typer(calc.app)
 
 

@@ -96,6 +96,7 @@ def _reason(limit: Limit, ranks: Sequence[int]) -> str:
 
 def _advice(advice: CaptureAdvice) -> Iterator[str]:
     yield from (f"  {line}" for line in advice.lines)
+    yield f"  or, pinned and with a record of each rank: {advice.collect}"
     for cost in advice.costs:
         yield from _wrapped(cost, "", "- ")
 

@@ -164,6 +164,39 @@ def test_of_many_alike_the_pauses_tell_or_nobody_does(seed: int, spacing: float,
     assert isinstance(found, Pairing) or (found is Unpaired.UNSURE and spacing <= 100)
 
 
+def chained(seed: int, off: float) -> tuple[Ends, Ends, set[tuple[int, int]]]:
+    """Rank 0 is always last: the next call follows the end of its call, so that its ends and the *next* ones of
+    rank 1 stray less than two ends of one call. Each rank lost 1 %; and the true pairs."""
+    draw = random.Random(seed)
+    arrival, first, second = 0.0, [], []
+    for _ in range(600):
+        first.append(arrival + 10 + draw.uniform(0, 4))
+        second.append(arrival + 10 + draw.uniform(0, 4) + off)
+        arrival = first[-1] + 50 + draw.uniform(-0.5, 0.5)
+    lost = [{k for k in range(600) if draw.random() < 0.01} for _ in range(2)]
+    mine = [
+        [t for k, t in enumerate(times) if k not in gone]
+        for times, gone in zip((first, second), lost, strict=True)
+    ]
+    return ends(mine[0]), ends(mine[1]), set(true_pairs(600, *lost))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_next_call_that_follows_an_end_is_not_taken_for_the_same(seed: int) -> None:
+    a, b, true = chained(seed, 3_000)
+    found = pair_up(a, b, anchored=True)
+    assert found is Unpaired.UNSURE or len(set(pairs(found)) - true) <= 0.01 * len(true)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_wall_clocks_that_may_be_one_are_an_assumption(seed: int) -> None:
+    a, b, true = chained(seed, 0.4)
+    found = pair_up(a, b, anchored=True, assume=True)
+    assert isinstance(found, Pairing)
+    assert found.assumed
+    assert len(set(pairs(found)) - true) <= 0.01 * len(true)
+
+
 @pytest.mark.parametrize("seed", range(1, 7))
 def test_what_nothing_tells_apart_is_left_alone(seed: int) -> None:
     a, b, _ = dense(seed, 30, 15, 0.01, steps=1, off=-2_000)

@@ -136,6 +136,7 @@ def test_whole_graphs_hide_what_runs_inside() -> None:
     assert advice.lines[0].startswith("nsys profile --trace=cuda,nvtx,osrt")
     assert "--cuda-graph-trace=node" in advice.lines[0]
     assert any("slows each replay" in cost for cost in advice.costs)
+    assert advice.collect == "tracebound collect nsys --graph-nodes -o run -- COMMAND"
 
 
 def test_graphs_recorded_by_node_hide_nothing() -> None:

@@ -34,7 +34,7 @@ def drawn() -> list[Scenario]:
 
 def test_the_halves_are_as_large_as_promised_and_apart() -> None:
     sets = (DEVELOPMENT, SPENT, HELD_OUT)
-    assert ([len(each) for each in sets], len(set().union(*sets))) == ([120, 240, 240], 600)
+    assert ([len(each) for each in sets], len(set().union(*sets))) == ([120, 480, 240], 840)
 
 
 @pytest.mark.parametrize("seed", [3, 44, 93])
@@ -150,7 +150,7 @@ def test_a_development_capture_can_be_looked_at(tmp_path: Path, capsys: pytest.C
 def test_a_held_out_capture_cannot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         __main__.main([str(HELD_OUT.start), str(tmp_path / "out")])
-    assert "seeds 0 to 119 are for looking at" in capsys.readouterr().err
+    assert "seeds 0 to 599 are for looking at" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 

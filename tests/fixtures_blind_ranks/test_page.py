@@ -124,10 +124,10 @@ def test_a_part_is_renewed_without_the_other(
 def test_held_out_seeds_are_not_shown_by_chance(
     script: dict[str, Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("sys.argv", ["accuracy.py", "--only", "several-ranks", "--seeds", "350-360"])
+    monkeypatch.setattr("sys.argv", ["accuracy.py", "--only", "several-ranks", "--seeds", "590-600"])
     with pytest.raises(SystemExit):
         script["main"]()
-    assert "seeds 360 to 599 are held out" in capsys.readouterr().err
+    assert "seeds 600 to 839 are held out" in capsys.readouterr().err
     monkeypatch.setattr("sys.argv", ["accuracy.py", "--seeds", "1"])
     with pytest.raises(SystemExit):
         script["main"]()

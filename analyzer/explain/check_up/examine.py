@@ -53,6 +53,7 @@ class CaptureAdvice(msgspec.Struct, frozen=True, kw_only=True):
     kind: str
     flags: list[str]
     lines: list[str]
+    collect: str  # the same by a collector, with the manifest of the run
     costs: list[str]
 
 
@@ -306,6 +307,7 @@ def _advice(
                 kind=kind,
                 flags=sorted(flags),
                 lines=remedies.command(tool, flags, per_rank=paths > 1 or bool(capture.missing_ranks)),
+                collect=remedies.collect(tool, flags),
                 costs=[f"`{flag}` {remedies.COST[flag]}" for flag in sorted(flags) if flag in remedies.COST],
             )
         )

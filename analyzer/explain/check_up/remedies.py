@@ -235,6 +235,16 @@ def command(tool: Tool, flags: frozenset[str], *, per_rank: bool) -> list[str]:
     return _nsys_command(tool, flags, per_rank) if tool.kind == NSYS else _torch_command(flags)
 
 
+def collect(tool: Tool, flags: frozenset[str]) -> str:
+    """The collector's command for the same capture: it has all options but the costly ones by default."""
+    if tool.kind != NSYS:
+        return "tracebound collect torch -o run -- COMMAND"
+    asked = {GRAPH_NODES: " --graph-nodes", FORKED: " --follow-forks"}
+    return (
+        f"tracebound collect nsys{''.join(asked[flag] for flag in asked if flag in flags)} -o run -- COMMAND"
+    )
+
+
 def _nsys_command(tool: Tool, flags: frozenset[str], per_rank: bool) -> list[str]:
     name = "rank%q{RANK}" if per_rank else "capture"
     report = "rank0" if per_rank else "capture"
