@@ -14,7 +14,9 @@ from collections.abc import Sequence
 from collectors.errors import CollectError
 from collectors.manifest import PINS, ManifestError
 
-COMMANDS: dict[str, str] = {}
+COMMANDS: dict[str, str] = {
+    "torch": "collectors.torch_command",
+}
 """Command and the module that holds it, imported when it is asked for."""
 
 
