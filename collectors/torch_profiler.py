@@ -22,6 +22,9 @@ The trace is written when the window ends, inside that call of ``step()``: this 
 keeps the capture should the program be killed later. SIGTERM inside the block (torchrun sends it to the other ranks
 when one has died) becomes SystemExit(143) where the program has no handler of its own, so that what was captured is
 written.
+
+Do not start another profiler of torch inside the window: torch has one session per process, and crashes where two
+overlap. A capture that finds one recording gives up and leaves it alone.
 """
 
 from __future__ import annotations
@@ -232,7 +235,9 @@ class Capture:
         now, before = time.perf_counter_ns(), self._window.recorded
         try:
             self._window.step()
-        except TORCH_ERRORS as error:
+        except (CollectError, *TORCH_ERRORS) as error:
+            self._running = False
+            self._window.abandon()
             self._give_up(error)
             return
         if self._window.recorded > before and self._timing_since is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import importlib
 import os
@@ -48,13 +49,19 @@ class Window:
         return self._steps >= self._settings.warmup + self._settings.active
 
     def start(self, first: int) -> None:
-        """Begin the cycle with the program's step number ``first``, which names ``ProfilerStep#first``."""
+        """Begin the cycle with the program's step number ``first``, which names ``ProfilerStep#first``.
+
+        Raises CollectError where the program's own profiler records: a second one would end its session.
+        """
         settings = self._settings
-        cycle = self._profiler.schedule(wait=0, warmup=settings.warmup, active=settings.active, repeat=1)
+        if self._recording():
+            raise CollectError(
+                "torch.profiler", "another profiler records in this process", "use one of them at a time"
+            )
         self._profile = self._profiler.profile(
             activities=self._activities(),
             # before ``first`` nothing of the profiler exists, so that plain steps stay plain
-            schedule=lambda step: cycle(max(step - first, 0)),
+            schedule=lambda step: self._action(max(step - first, 0)),
             on_trace_ready=self._set_ready,
             record_shapes=settings.shapes,
             with_stack=settings.stacks,
@@ -65,17 +72,24 @@ class Window:
         self._profile.__enter__()
 
     def step(self) -> None:
-        """One step ends, the next begins."""
+        """One step ends, the next begins. Raises CollectError where the session is no longer this one's."""
+        self._refuse_lost()
         self._profile.step()
         self._steps += 1
         if self._steps > self._settings.warmup and not (self._ready and not self.full):
             self.recorded += 1  # a profiler that stopped by itself (buffers full) had its trace ready early
 
     def stop(self) -> None:
-        """End the cycle. The step that runs is cut, unless the cycle is full."""
+        """End the cycle. The step that runs is cut, unless the cycle is full. CollectError as from ``step``."""
+        self._refuse_lost()
         if not self.full:
             self._cut_step = self._profile.step_num
         self._profile.__exit__(None, None, None)
+
+    def abandon(self) -> None:
+        """End the cycle without a trace, as far as that can be done."""
+        with contextlib.suppress(CollectError, *TORCH_ERRORS):
+            self.stop()
 
     def save(self, folder: RunFolder, rank: int) -> Path:
         """Write the trace, whole or not at all. Raises CollectError where it cannot be written."""
@@ -111,12 +125,15 @@ class Window:
         return found
 
     def notes(self) -> list[str]:
-        """What this torch cannot record here."""
+        """What this torch cannot record here, or not well."""
+        found = []
         if not self._torch.cuda.is_available():
-            return ["no CUDA device: only the CPU is recorded"]
-        if self._synchronization_events() is None:
-            return ["this version of torch records no synchronization events"]
-        return []
+            found.append("no CUDA device: only the CPU is recorded")
+        elif self._synchronization_events() is None:
+            found.append("this version of torch records no synchronization events")
+        if self._settings.warmup == 0:
+            found.append("no warm-up steps: the first recorded steps may hold the start of the profiler")
+        return found
 
     def _pack(self, plain: Path, packed: Path) -> None:
         # the name is taken away from a step that is none, so that nobody averages it with the others
@@ -132,6 +149,15 @@ class Window:
             target.flush()
             os.fsync(target.fileno())
 
+    def _action(self, at: int) -> Any:
+        """What the profiler does in step ``at`` of the cycle, of which there is one."""
+        actions, last = self._profiler.ProfilerAction, self._settings.warmup + self._settings.active - 1
+        if at < self._settings.warmup:
+            return actions.WARMUP
+        if at < last:
+            return actions.RECORD
+        return actions.RECORD_AND_SAVE if at == last else actions.NONE
+
     def _activities(self) -> list[Any]:
         kinds = self._profiler.ProfilerActivity
         return [kinds.CPU, kinds.CUDA] if self._torch.cuda.is_available() else [kinds.CPU]
@@ -142,6 +168,18 @@ class Window:
             return self._torch._C._profiler._ExperimentalConfig(enable_cuda_sync_events=True)
         except (AttributeError, TypeError):
             return None
+
+    def _recording(self) -> bool:
+        """Whether any profiler of torch records now."""
+        return bool(getattr(self._torch.autograd.profiler, "_is_profiler_enabled", False))
+
+    def _refuse_lost(self) -> None:
+        """A profiler that began and ended meanwhile took the session along; torch crashes on its remains."""
+        first, end = self._settings.warmup, self._settings.warmup + self._settings.active
+        if first <= self._steps < end and not self._ready and not self._recording():
+            raise CollectError(
+                "torch.profiler", "another profiler ended the recording", "use one of them at a time"
+            )
 
     def _set_ready(self, _: object) -> None:
         self._ready = True
