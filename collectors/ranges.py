@@ -32,6 +32,7 @@ from types import TracebackType
 from typing import Any
 
 PHASES = ("prefill", "decode", "mixed")
+_PHASE_NAMES = {word: f"tracebound.phase[{word}]" for word in PHASES}
 _TORCH = "torch.autograd.profiler"
 _ATTACHED = ("NVTX_INJECTION64_PATH", "NSYS_PROFILING_SESSION_ID")
 """Environment variables of a program in which a tool listens to NVTX."""
@@ -74,39 +75,28 @@ _nvtx = _Nvtx(listening(os.environ))
 class Range:
     """A range of one kind; a context manager that may be entered again after it was left."""
 
-    __slots__ = ("_detail", "_kind", "_nvtx_open", "_torch_open")
+    __slots__ = ("_detail", "_kind", "_open")
 
     def __init__(self, kind: str, detail: tuple[int | str, int | None] | None = None) -> None:
         """``detail``: number or name, and batch, of a step."""
         self._kind = kind
         self._detail = detail
-        self._torch_open: Any = None
-        self._nvtx_open = False
+        self._open: _Open | None = None
 
     def __enter__(self) -> Range:
         """Open the range in what records now."""
         profiler = sys.modules.get(_TORCH)
-        if profiler is not None and getattr(profiler, "_is_profiler_enabled", False):
-            self._torch_open = profiler.record_function(self.name)
-            self._torch_open.__enter__()
-        if _nvtx.wanted:
-            if _nvtx.push is None:
-                _nvtx.find()
-            if _nvtx.push is not None:
-                _nvtx.push(self.name)
-                self._nvtx_open = True
+        if _nvtx.wanted or (profiler is not None and getattr(profiler, "_is_profiler_enabled", False)):
+            self._open = _Open(self.name, profiler)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Close what was opened, whatever records by now."""
-        if self._nvtx_open:
-            self._nvtx_open = False
-            _nvtx.pop()
-        if self._torch_open is not None:
-            opened, self._torch_open = self._torch_open, None
-            opened.__exit__(kind, value, trace)
+        if self._open is not None:
+            opened, self._open = self._open, None
+            opened.close()
 
     @property
     def name(self) -> str:
@@ -119,30 +109,55 @@ class Range:
         return f"{self._kind}{inner}{'#' if isinstance(number, int) else ':'}{number}"
 
 
+class _Open:
+    """A range that was opened in torch's profiler, as NVTX, or in both."""
+
+    def __init__(self, name: str, profiler: Any) -> None:
+        self._torch: Any = None
+        if getattr(profiler, "_is_profiler_enabled", False):
+            self._torch = profiler.record_function(name)
+            self._torch.__enter__()
+        if _nvtx.wanted and _nvtx.push is None:
+            _nvtx.find()
+        self._pushed = _nvtx.push is not None
+        if self._pushed:
+            _nvtx.push(name)
+
+    def close(self) -> None:
+        """Close it, the last opened first."""
+        if self._pushed:
+            _nvtx.pop()
+        if self._torch is not None:
+            self._torch.__exit__(None, None, None)
+
+
 class Phase(Range):
     """A phase, which steps inside it are told to belong to."""
 
     __slots__ = ("_token", "_word")
 
     def __init__(self, word: str) -> None:
-        super().__init__(f"tracebound.phase[{word}]")
+        self._kind = _PHASE_NAMES[word]
+        self._detail = None
+        self._open = None
         self._word = word
         self._token: Token[str | None] | None = None
 
     def __enter__(self) -> Phase:
         """Also where nothing records: a recording may begin inside the phase."""
         self._token = _phase.set(self._word)
-        super().__enter__()
+        Range.__enter__(self)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Back to the phase before."""
-        super().__exit__(kind, value, trace)
+        if self._open is not None:
+            Range.__exit__(self, kind, value, trace)
         if self._token is not None:
-            token, self._token = self._token, None
-            _phase.reset(token)
+            _phase.reset(self._token)
+            self._token = None
 
 
 def step(number: int | str, *, batch: int | None = None) -> Range:
@@ -155,7 +170,7 @@ def phase(word: str) -> Phase:
 
     A phase is no step by itself: open it around steps. Inside a step it is a range like any other.
     """
-    if word not in PHASES:
+    if word not in _PHASE_NAMES:
         raise ValueError(f"{word!r} is no phase; use one of {', '.join(PHASES)}")
     return Phase(word)
 

@@ -157,7 +157,7 @@ def _problems(folder: RunFolder, records: Sequence[RankRecord], processes: int |
     missing = whole.missing_ranks
     if processes is not None:
         missing = sorted(set(range(processes)) - {record.rank for record in records})
-    problems = [f"rank {rank} did not call capture()" for rank in missing]
+    problems = [f"rank {rank} did not call capture() with this folder" for rank in missing]
     for record in records:
         if record.host != os.uname().nodename:
             continue  # its own host's command tells

@@ -218,7 +218,7 @@ class Capture:
             if who.rank != self._session.rank:
                 raise CollectError(
                     "rank",
-                    f"was {self._session.rank} when capture() began, torch.distributed says {who.rank}",
+                    f"was {self._session.rank} when capture() began, is {who.rank} now",
                     "call capture() after init_process_group, or start under torchrun",
                 )
             if who.world_size != self._session.record.world_size:

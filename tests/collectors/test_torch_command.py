@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -202,8 +203,6 @@ def test_each_process_is_told_its_rank_and_where_rank_zero_is(tmp_path: Path) ->
         "import json, os, sys\n"
         "open(os.path.join(sys.argv[1], os.environ['RANK']), 'w').write(json.dumps(dict(os.environ)))"
     )
-    import json
-
     assert run_ranks([sys.executable, "-c", program, str(tmp_path)], 2, clean()) == [0, 0]
     told = [json.loads((tmp_path / str(rank)).read_text()) for rank in (0, 1)]
     assert [identity(t) for t in told] == [identity({**t, "WORLD_SIZE": "2"}) for t in told]

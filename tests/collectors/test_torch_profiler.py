@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import signal
 import subprocess
@@ -113,14 +114,22 @@ def test_with_too_few_steps_the_cost_is_unknown_and_the_reason_said(
     assert any(note.startswith(why) for note in rank.notes)
 
 
-def test_shapes_and_memory_are_recorded_where_asked_for(tmp_path: Path) -> None:
-    import gzip
-
+def test_shapes_stacks_and_memory_are_recorded_where_asked_for(tmp_path: Path) -> None:
+    signs = ("Input Dims", "python_function", "[memory]")
     for name, wanted in (("with", True), ("without", False)):
-        with capture(tmp_path / name, wait=0, warmup=1, active=1, shapes=wanted, memory=wanted) as steps:
+        with capture(
+            tmp_path / name, wait=0, warmup=1, active=1, shapes=wanted, stacks=wanted, memory=wanted
+        ) as steps:
             loop(steps, 2)
         text = gzip.decompress((tmp_path / name / FILE).read_bytes()).decode()
-        assert ("Input Dims" in text, "[memory]" in text) == (wanted, wanted)
+        assert [sign in text for sign in signs] == [wanted] * 3
+
+
+def test_without_warmup_steps_the_record_says_so(tmp_path: Path) -> None:
+    with capture(tmp_path, wait=0, warmup=0, active=2) as steps:
+        loop(steps, 2)
+    assert steps_found(tmp_path / FILE) == ("ProfilerStep#0", "ProfilerStep#1")
+    assert any(note.startswith("no warm-up steps") for note in record(tmp_path).notes)
 
 
 def test_without_a_folder_steps_are_only_counted() -> None:
@@ -183,6 +192,34 @@ def test_an_environment_that_disagrees_with_torch_distributed_is_refused(
     finally:
         distributed.destroy_process_group()
     assert not list((tmp_path).glob("run/ranks/*.json"))
+
+
+def test_torch_distributed_tells_what_the_environment_does_not(tmp_path: Path) -> None:
+    """Initialized inside the block, before the window."""
+    distributed = torch.distributed
+    with capture(tmp_path / "run", wait=1, warmup=1, active=1) as steps:
+        assert record(tmp_path / "run").world_size is None
+        distributed.init_process_group(
+            "gloo", store=distributed.FileStore(str(tmp_path / "store"), 1), rank=0, world_size=1
+        )
+        try:
+            loop(steps, 3)
+        finally:
+            distributed.destroy_process_group()
+    assert (record(tmp_path / "run").world_size, record(tmp_path / "run").status) == (1, "complete")
+
+
+def test_a_rank_that_is_another_when_the_window_begins_ends_the_capture_not_the_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with (
+        pytest.raises(CollectError, match="was 0 when capture\\(\\) began, is 1 now"),
+        capture(tmp_path, wait=1, warmup=1, active=1) as steps,
+    ):
+        monkeypatch.setenv("RANK", "1")
+        loop(steps, 3)
+        assert steps.count == 3
+    assert record(tmp_path).status == "failed"
 
 
 # -- ends -------------------------------------------------------------------------------------------
