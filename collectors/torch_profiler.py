@@ -14,6 +14,10 @@ with capture("run", active=20) as steps:
 Without a folder, and without ``TRACEBOUND_RUN`` in the environment, this only counts steps, so that it may stay in the
 program; ``python -m collectors torch -- CMD`` sets the variables and checks the result.
 
+What profiling costs is measured as it runs: the median recorded step over the median step before the window, each from
+the return of one ``step()`` to the next call, by the host's clock. The first step, the warm-up and the profiler's own
+transitions are in neither. With fewer than three of either the record has null and says why.
+
 What goes wrong before the loop raises CollectError, before any work is lost. In ``step()`` nothing of the collector
 is raised: the capture is given up, the program goes on, and the reason is raised as CollectError where the block
 ends (as a note on the program's own exception, if there is one) and stands in the rank's record.
@@ -31,34 +35,23 @@ from __future__ import annotations
 
 import logging
 import os
-import signal
 import sys
-import threading
-import time
 from collections.abc import Callable, Mapping
-from statistics import median
-from types import FrameType, TracebackType
+from types import TracebackType
 
 from collectors.errors import CollectError
-from collectors.manifest import Inflation, ManifestError, TraceFile
+from collectors.manifest import ManifestError, TraceFile
 from collectors.run_folder import RunFolder
 from collectors.session import Session
+from collectors.sigterm import Sigterm, Terminated
+from collectors.step_times import StepTimes
 from collectors.torch_ranks import agreed_identity, refuse_used
 from collectors.torch_settings import Settings, declared, settled
 from collectors.torch_window import TORCH_ERRORS, Window
 
-MIN_TIMED_STEPS = 3
-"""Fewer steps have no median that means anything."""
 _log = logging.getLogger(__name__)
 _entered: list[Capture] = []
 """The capture that runs in this process, at most one."""
-
-
-class Terminated(SystemExit):
-    """SIGTERM arrived; ends the program with the shell's code for it."""
-
-    def __init__(self) -> None:
-        super().__init__(128 + signal.SIGTERM)
 
 
 def capture(
@@ -97,17 +90,14 @@ class Capture:
         self._advance: Callable[[], None] | None = None
         self._inside = False
         self._used = False
-        self._timing_since: int | None = None
-        self._plain_ns: list[int] = []
-        self._profiled_ns: list[int] = []
+        self._times = StepTimes()
+        self._sigterm = Sigterm()
         self._window: Window | None = None
         self._session: Session | None = None
         self._failure: CollectError | None = None
         self._file: TraceFile | None = None
         self._running = False
-        self._writing = False
-        self._terminated = False
-        self._handler_set = False
+        self._warned = False
 
     def __enter__(self) -> Capture:
         """Open the rank's record. Raises CollectError where the capture cannot be taken or is used twice."""
@@ -117,9 +107,11 @@ class Capture:
         return self
 
     def step(self) -> None:
-        """One step of the program is done. Raises nothing of the collector's; outside the block it warns."""
+        """One step of the program is done. Raises nothing of the collector's; outside the block it warns once."""
         if not self._inside:
-            _log.warning("step() outside the block of capture(): not counted")
+            if not self._warned:
+                _log.warning("step() outside the block of capture(): not counted")
+            self._warned = True
             return
         self.count += 1
         if self._advance is not None:
@@ -132,19 +124,19 @@ class Capture:
         self._inside, self._advance = False, None
         if self._session is None:
             return
+        self._sigterm.held = True
         try:
             self._close_window()
             self._finish(value)
         finally:
             self._session.__exit__()
             _entered.clear()
-            if self._handler_set and signal.getsignal(signal.SIGTERM) == self._on_sigterm:
-                signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            self._sigterm.leave()
         if self._failure is not None:
             if value is None:
                 raise self._failure
             value.add_note(f"The capture failed, too: {self._failure}")
-        if self._terminated and value is None:
+        if self._sigterm.arrived and value is None:
             raise Terminated
 
     # -- begin ----------------------------------------------------------------------------------------
@@ -180,35 +172,24 @@ class Capture:
             raise
         self._session, self._used = session, True
         _entered.append(self)
-        self._catch_sigterm()
+        self._sigterm.watch()
         self._advance = self._after_plain
         if self._settings.wait == 0:
             self._begin_window()
             if self._failure is not None:
                 self.__exit__(None, None, None)  # raises it: nothing of the program is lost yet
-            self._timing_since = time.perf_counter_ns()
-
-    def _catch_sigterm(self) -> None:
-        main = threading.current_thread() is threading.main_thread()
-        if main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-            signal.signal(signal.SIGTERM, self._on_sigterm)
-            self._handler_set = True
-
-    def _on_sigterm(self, _: int, __: FrameType | None) -> None:
-        self._terminated = True
-        if not self._writing and self._inside:
-            raise Terminated
+            self._times.begin()
 
     # -- steps ----------------------------------------------------------------------------------------
 
     def _after_plain(self) -> None:
         """A step before the window. The first is not timed: it may load and compile."""
-        now = time.perf_counter_ns()
-        if self._timing_since is not None:
-            self._plain_ns.append(now - self._timing_since)
+        lasted = self._times.now()
+        if lasted is not None:
+            self._times.plain_ns.append(lasted)
         if self.count >= self._settings.wait:
             self._begin_window()
-        self._timing_since = time.perf_counter_ns()
+        self._times.begin()
 
     def _begin_window(self) -> None:
         assert self._window is not None
@@ -232,7 +213,7 @@ class Capture:
     def _after_profiled(self) -> None:
         """A step of the window: its own time first, so that the profiler's transitions are in no step."""
         assert self._window is not None
-        now, before = time.perf_counter_ns(), self._window.recorded
+        lasted, before = self._times.now(), self._window.recorded
         try:
             self._window.step()
         except (CollectError, *TORCH_ERRORS) as error:
@@ -240,13 +221,15 @@ class Capture:
             self._window.abandon()
             self._give_up(error)
             return
-        if self._window.recorded > before and self._timing_since is not None:
-            self._profiled_ns.append(now - self._timing_since)
+        if self._window.recorded > before and lasted is not None:
+            self._times.profiled_ns.append(lasted)
         if self._window.full:
+            self._sigterm.held = True
             self._close_window()
-            if self._terminated:
+            self._sigterm.held = False
+            if self._sigterm.arrived:
                 raise Terminated
-        self._timing_since = time.perf_counter_ns()
+        self._times.begin()
 
     def _give_up(self, error: Exception) -> None:
         """The program goes on without a capture; the reason is raised where the block ends."""
@@ -266,13 +249,13 @@ class Capture:
             return
         assert self._window is not None
         assert self._session is not None
-        self._running, self._advance, self._writing = False, None, True
+        self._running, self._advance = False, None
         try:
             self._window.stop()
             if self._window.recorded:
                 folder = self._session.folder
                 self._file = folder.describe(self._window.save(folder, self._session.rank), "kineto-json")
-                inflation, why = self._inflation()
+                inflation, why = self._times.inflation()
                 self._session.note_down(
                     files=[self._file],
                     captured_steps=self._window.recorded,
@@ -281,23 +264,6 @@ class Capture:
                 )
         except (CollectError, ManifestError, *TORCH_ERRORS) as error:
             self._give_up(error)
-        finally:
-            self._writing = False
-
-    def _inflation(self) -> tuple[Inflation | None, str]:
-        """What profiling cost: the median recorded step over the median plain step of the same loop.
-
-        A step lasts from the return of one ``step()`` to the next call, by this host's clock; nothing is synchronized
-        for it, so steps that only submit work are host time. Plain steps are those before the window, without the
-        first; warm-up steps and the profiler's own transitions are in neither. None and the reason with too few.
-        """
-        plain, profiled = self._plain_ns, self._profiled_ns
-        if min(len(plain), len(profiled)) < MIN_TIMED_STEPS:
-            return None, (
-                f"profiling cost not measured: {len(plain)} plain and {len(profiled)} profiled steps were timed, "
-                f"{MIN_TIMED_STEPS} of each are needed (wait is {self._settings.wait}, the first step does not count)"
-            )
-        return Inflation(round(median(profiled)), round(median(plain)), len(profiled), len(plain)), ""
 
     def _finish(self, value: BaseException | None) -> None:
         assert self._session is not None
@@ -305,7 +271,7 @@ class Capture:
         clean = value is None or (isinstance(value, SystemExit) and value.code in (None, 0))
         whole = self._file is not None and self._failure is None
         status = "complete" if clean and whole else "failed"
-        if isinstance(value, Terminated) or self._terminated:
+        if isinstance(value, Terminated) or self._sigterm.arrived:
             status = "killed"
         if self._file is None and self._failure is None:
             _log.warning("nothing was captured: %s", notes[-1])

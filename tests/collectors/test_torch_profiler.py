@@ -369,9 +369,7 @@ def test_step_outside_the_block_warns_and_counts_nothing(
         loop(steps, 2)
     steps.step()
     assert steps.count == 2
-    assert [r.getMessage() for r in caplog.records] == [
-        "step() outside the block of capture(): not counted"
-    ] * 2
+    assert [r.getMessage() for r in caplog.records] == ["step() outside the block of capture(): not counted"]
 
 
 def test_a_folder_that_cannot_be_written_is_refused_before_any_work(tmp_path: Path) -> None:
