@@ -32,8 +32,22 @@ def per_call_ns(call: Callable[[], object], count: int) -> float:
     return max(least(call) - least(nothing), 0.0)
 
 
+class Empty:
+    """The least that any context manager written in Python does."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
 def range_costs(count: int) -> dict[str, float]:
     """Costs per range in ns while nothing records."""
+
+    def empty() -> None:
+        with Empty():
+            pass
 
     def step() -> None:
         with ranges.step(7):
@@ -51,7 +65,13 @@ def range_costs(count: int) -> dict[str, float]:
         with ranges.output():
             pass
 
-    named = {"step(7)": step, "step(7, batch=8)": batch, 'phase("decode")': phase, "output()": output}
+    named = {
+        "an empty context manager, to compare": empty,
+        "range step(7), nothing records": step,
+        "range step(7, batch=8), nothing records": batch,
+        'range phase("decode"), nothing records': phase,
+        "range output(), nothing records": output,
+    }
     return {name: per_call_ns(call, count) for name, call in named.items()}
 
 
@@ -85,7 +105,7 @@ def _pass_window(steps: Capture) -> None:
 def table(count: int) -> str:
     """All costs as Markdown."""
     rows = ["| what | ns per call | share of a 1 ms step |", "|---|---:|---:|"]
-    named = {f"range {name}, nothing records": ns for name, ns in range_costs(count).items()}
+    named = range_costs(count)
     named |= {f"`steps.step()` {name}": ns for name, ns in step_costs(count).items()}
     return "\n".join([*rows, *(f"| {name} | {ns:,.0f} | {ns / STEP_NS:.3%} |" for name, ns in named.items())])
 

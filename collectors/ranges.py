@@ -11,7 +11,7 @@ with ranges.phase("decode"), ranges.step(7, batch=8):
 
 A range goes to whatever records: to a profiler of torch as ``record_function``, to Nsight Systems as an NVTX range
 (by the module ``nvtx``, else by ``torch.cuda.nvtx``), to both where both record. Where nothing records, a range costs
-well under a microsecond (``benchmarks/collectors.py``), so that it may stay in the program. It needs nothing installed.
+less than a microsecond (``benchmarks/collectors.py``), so that it may stay in the program. It needs nothing installed.
 
 The names are those by which ``tracebound diagnose`` knows steps and outputs without options:
 ``tracebound.step#7``, ``tracebound.step[decode bs=8]#7``, ``tracebound.step:name``, ``tracebound.phase[decode]``,
@@ -26,19 +26,26 @@ import importlib
 import logging
 import os
 import sys
+import threading
 from collections.abc import Mapping
-from contextvars import ContextVar, Token
 from types import TracebackType
 from typing import Any
 
 PHASES = ("prefill", "decode", "mixed")
-_PHASE_NAMES = {word: f"tracebound.phase[{word}]" for word in PHASES}
 _TORCH = "torch.autograd.profiler"
 _ATTACHED = ("NVTX_INJECTION64_PATH", "NSYS_PROFILING_SESSION_ID")
 """Environment variables of a program in which a tool listens to NVTX."""
 
 _log = logging.getLogger(__name__)
-_phase: ContextVar[str | None] = ContextVar("tracebound_phase", default=None)
+
+
+class _Here(threading.local):
+    """What holds in a thread. A context variable would cost twice as much, and ranges stay in their thread anyway."""
+
+    phase: str | None = None
+
+
+_here = _Here()
 
 
 def listening(environment: Mapping[str, str]) -> bool:
@@ -104,7 +111,7 @@ class Range:
         if self._detail is None:
             return self._kind
         number, batch = self._detail
-        told = [word for word in (_phase.get(), None if batch is None else f"bs={batch}") if word]
+        told = [word for word in (_here.phase, None if batch is None else f"bs={batch}") if word]
         inner = f"[{' '.join(told)}]" if told else ""
         return f"{self._kind}{inner}{'#' if isinstance(number, int) else ':'}{number}"
 
@@ -131,33 +138,37 @@ class _Open:
             self._torch.__exit__(None, None, None)
 
 
-class Phase(Range):
-    """A phase, which steps inside it are told to belong to."""
+class Phase:
+    """A phase, which steps inside it are told to belong to. Not a Range: it is written to cost little."""
 
-    __slots__ = ("_token", "_word")
+    __slots__ = ("_before", "_open", "_word")
 
     def __init__(self, word: str) -> None:
-        self._kind = _PHASE_NAMES[word]
-        self._detail = None
-        self._open = None
         self._word = word
-        self._token: Token[str | None] | None = None
+        self._open: _Open | None = None
 
     def __enter__(self) -> Phase:
-        """Also where nothing records: a recording may begin inside the phase."""
-        self._token = _phase.set(self._word)
-        Range.__enter__(self)
+        """Known also where nothing records: a recording may begin inside the phase."""
+        self._before = _here.phase
+        _here.phase = self._word
+        profiler = sys.modules.get(_TORCH)
+        if _nvtx.wanted or (profiler is not None and getattr(profiler, "_is_profiler_enabled", False)):
+            self._open = _Open(self.name, profiler)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Back to the phase before."""
+        _here.phase = self._before
         if self._open is not None:
-            Range.__exit__(self, kind, value, trace)
-        if self._token is not None:
-            _phase.reset(self._token)
-            self._token = None
+            opened, self._open = self._open, None
+            opened.close()
+
+    @property
+    def name(self) -> str:
+        """The range's name."""
+        return f"tracebound.phase[{self._word}]"
 
 
 def step(number: int | str, *, batch: int | None = None) -> Range:
@@ -170,7 +181,7 @@ def phase(word: str) -> Phase:
 
     A phase is no step by itself: open it around steps. Inside a step it is a range like any other.
     """
-    if word not in _PHASE_NAMES:
+    if word not in PHASES:
         raise ValueError(f"{word!r} is no phase; use one of {', '.join(PHASES)}")
     return Phase(word)
 

@@ -126,5 +126,5 @@ def test_the_collectors_costs_fill_their_table() -> None:
     from benchmarks.collectors import table
 
     rows = table(20).splitlines()
-    assert len(rows) == 2 + 4 + 4
+    assert len(rows) == 2 + 5 + 4
     assert all(row.count("|") == 4 and "%" in row for row in rows[2:])

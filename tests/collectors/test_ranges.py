@@ -39,7 +39,7 @@ def python(code: str, *options: str, environment: dict[str, str] | None = None) 
         (ranges.phase("decode"), "tracebound.phase[decode]"),
     ],
 )
-def test_names(made: ranges.Range, name: str) -> None:
+def test_names(made: ranges.Range | ranges.Phase, name: str) -> None:
     assert made.name == name
 
 
