@@ -17,6 +17,7 @@ from collectors.manifest import PINS, ManifestError
 COMMANDS: dict[str, str] = {
     "nsys": "collectors.nsys",
     "device": "collectors.device.command",
+    "torch": "collectors.torch_profiler.command",
 }
 """Command and the module that holds it, imported when it is asked for."""
 

@@ -119,3 +119,12 @@ def test_the_report_fills_every_table(tmp_path: Path, monkeypatch: pytest.Monkey
         "| 2 ranks | 5,928 | ", "| 4 ranks | 11,856 |", "| 4 ranks, 2 jobs | ",
     ]  # fmt: skip
     assert not list(tmp_path.iterdir())
+
+
+def test_the_collectors_costs_fill_their_table() -> None:
+    pytest.importorskip("torch")
+    from benchmarks.collectors import table
+
+    rows = table(20).splitlines()
+    assert len(rows) == 2 + 5 + 4
+    assert all(row.count("|") == 4 and "%" in row for row in rows[2:])

@@ -1,8 +1,8 @@
 """Names by which engines and frameworks mark their steps, and what such a name says of the phase.
 
 Sources: vLLM 0.11 to 0.33, SGLang 0.5.23, TensorRT-LLM's PyTorch executor, ATOM, Megatron's inference
-engine, torch.profiler. Ranges that torch emits through NVTX carry a suffix (``, op_id = 7``), which is
-cut before matching.
+engine, torch.profiler, and the ranges of ``collectors.ranges``. Ranges that torch emits through NVTX carry a
+suffix (``, op_id = 7``), which is cut before matching.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Marker:
     """One family of step names.
 
     Named groups: ``ctx`` and ``gen`` count requests by phase, ``ctx_tokens`` and ``gen_tokens`` their new
-    tokens, ``bs`` and ``tokens`` those of a step of one phase.
+    tokens, ``bs`` and ``tokens`` those of a step of one phase, ``phase`` is the phase by its name.
     """
 
     engine: str
@@ -32,6 +32,14 @@ class Marker:
 
 
 _NUMBER = r"\d+"
+
+MARKED = Marker(
+    "tracebound's ranges",
+    re.compile(
+        r"^tracebound\.step(?:\[(?P<phase>prefill|decode|mixed)?(?: ?bs=(?P<bs>\d+))?\])?(?:#\d+$|:)",
+    ),
+)
+"""Steps that a program marks with ``collectors.ranges``."""
 
 STEP_MARKERS: tuple[Marker, ...] = tuple(
     Marker(engine, re.compile(pattern), phase)
@@ -81,7 +89,7 @@ SCHEDULING_RANGES = re.compile(
 OUTPUT_RANGES = re.compile(
     r"^(?:gpu_model_runner: (?:postprocess|sample|bookkeep|ModelRunnerOutput|AsyncGPUModelRunnerOutput)$"
     r"|(?:Postprocess|Sample|Bookkeep)$|_sample_async|_handle_responses|_update_requests|detokenization$"
-    r"|scheduler\.process_batch_result$)"
+    r"|scheduler\.process_batch_result$|tracebound\.output$)"
 )
 """Engine ranges declared as sampling, bookkeeping of outputs, detokenization (host side)."""
 
@@ -123,7 +131,7 @@ def clean_names(names: tuple[str, ...]) -> CleanNames:
 
 def find_marker(name: str) -> Marker | None:
     """The family that a (clean) range name belongs to."""
-    return next((marker for marker in STEP_MARKERS if marker.pattern.match(name)), None)
+    return next((marker for marker in (MARKED, *STEP_MARKERS) if marker.pattern.match(name)), None)
 
 
 def phase_of(name: str) -> str | None:
@@ -140,6 +148,8 @@ def phase_of(name: str) -> str | None:
 def _phase_of_groups(groups: dict[str, str]) -> str | None:
     if groups.get("mode"):
         return _SGLANG_PHASE.get(groups["mode"], groups["mode"].lower())
+    if groups.get("phase"):
+        return groups["phase"]
     if "ctx" not in groups:
         return None
     context, generation = int(groups["ctx"]), int(groups["gen"])

@@ -15,7 +15,7 @@ import numpy as np
 from analyzer.arrays import group
 from analyzer.errors import StepsError
 from analyzer.model import DeviceKind, HostKind, HostTable, IntArray, ProcessTrace
-from analyzer.reconstruct.step_markers import PROFILER_STEP, STEP_MARKERS, clean_name, clean_names
+from analyzer.reconstruct.step_markers import MARKED, PROFILER_STEP, STEP_MARKERS, clean_name, clean_names
 from analyzer.reconstruct.work import Calls, Work, group_indices
 
 MARKER_KINDS = (HostKind.RANGE, HostKind.SPAN, HostKind.OP, HostKind.FRAME)
@@ -40,7 +40,8 @@ _NO_STEP = re.compile(
 class StepRanges:
     """Step ranges of one process in start order, (s,) columns; how they were found."""
 
-    rule: str  # regex | profiler-step | engine-range | repeated-range | graph-replays | kernel-period | whole
+    # regex | marked-range | profiler-step | engine-range | repeated-range | graph-replays | kernel-period | whole
+    rule: str
     pattern: str | None
     confidence: str  # exact | high | medium | low | none
     start_ns: IntArray
@@ -59,7 +60,7 @@ def find_steps(process: ProcessTrace, calls: Calls, work: Work, pattern: str | N
     if pattern is not None:
         return _by_regex(process, pattern)
     notes: list[str] = []
-    for rule in (_by_profiler_step, _by_engine_name, _by_rhythm):
+    for rule in (_by_marked_range, _by_profiler_step, _by_engine_name, _by_rhythm):
         found = rule(process, calls)
         if found is None:
             continue
@@ -150,6 +151,13 @@ def _matching(
     host = process.host
     rows = np.flatnonzero(np.isin(host.kind, kinds))
     return rows[clean_names(process.names).matching(matcher)[host.name[rows]]]
+
+
+def _by_marked_range(process: ProcessTrace, calls: Calls) -> StepRanges | None:
+    """Steps that the program's author marked: nobody knows them better, not even an engine around them."""
+    del calls
+    rows = _matching(process, MARKED.pattern.match, RHYTHM_KINDS)
+    return _ranges(process, rows, "marked-range", MARKED.engine, "high") if len(rows) else None
 
 
 def _by_profiler_step(process: ProcessTrace, calls: Calls) -> StepRanges | None:

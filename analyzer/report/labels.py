@@ -49,6 +49,7 @@ BOUNDARY_WORDS = {
 }
 RULE_WORDS = {
     "regex": "ranges that match the pattern given",
+    "marked-range": "step ranges that the program marks itself",
     "profiler-step": "torch.profiler's step markers",
     "engine-range": "an engine's own step ranges",
     "repeated-range": "a range name that repeats",

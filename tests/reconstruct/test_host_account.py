@@ -101,7 +101,8 @@ def test_scheduling_ranges_are_never_dispatch_even_inside_a_burst(name: str) -> 
 
 
 @pytest.mark.parametrize(
-    "name", ["gpu_model_runner: bookkeep", "_sample_async", "scheduler.process_batch_result"]
+    "name",
+    ["gpu_model_runner: bookkeep", "_sample_async", "scheduler.process_batch_result", "tracebound.output"],
 )
 def test_output_ranges_are_output_even_inside_a_burst(name: str) -> None:
     built = quick().range(8, 30, name).op(10, 20, "aten::argmax")

@@ -26,6 +26,8 @@ from tests.builders import Schedule, account_of, schedule
         ("[Executor] _forward_step 12: 3 ctx reqs, 5 gen reqs", Shape("batch", 8)),  # tokens not told
         ("[Executor] _forward_step 12: 0 ctx reqs, 5 gen reqs", Shape("batch", 5)),
         ("decode[bs=7/8 tok=7 p=0 d=7]", Shape("batch", 7)),
+        ("tracebound.step[decode bs=8]#12", Shape("batch", 8)),
+        ("tracebound.step[decode]#12", None),
         ("my step bs=16", Shape("batch", 16)),
         ("batch_size: 4", Shape("batch", 4)),
         ("ProfilerStep#12", None),

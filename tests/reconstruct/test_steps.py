@@ -54,6 +54,42 @@ def test_profiler_steps_come_before_engine_ranges() -> None:
     assert found(built) == ("profiler-step", ("ProfilerStep#7", "ProfilerStep#8"))
 
 
+def test_steps_that_the_program_marks_come_before_all_known_names() -> None:
+    """One batch of torch's loop holds a prefill and a decode step of the engine's own code."""
+    built = ranges("ProfilerStep#7", "ProfilerStep#8")
+    built.range(2, 40, "tracebound.step[prefill]#0").range(45, 85, "tracebound.step[decode bs=8]#1")
+    built.range(105, 180, "tracebound.step[decode bs=8]#2, op_id = 4")
+    account = account_of(built)
+    assert (account.steps.rule, account.steps.confidence) == ("marked-range", "high")
+    assert account.steps.names == (
+        "tracebound.step[prefill]#0",
+        "tracebound.step[decode bs=8]#1",
+        "tracebound.step[decode bs=8]#2",
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "phase"),
+    [
+        ("tracebound.step[prefill]#3", "prefill"),
+        ("tracebound.step[decode bs=8]#3", "decode"),
+        ("tracebound.step[mixed]:late", "mixed"),
+        ("tracebound.step[bs=8]#3", "step"),
+        ("tracebound.step#3", "step"),
+        ("tracebound.step:decode", "step"),  # a name that the user chose
+    ],
+)
+def test_marked_steps_tell_the_phase_around_them(name: str, phase: str) -> None:
+    account = account_of(ranges(name, name))
+    assert account.steps.rule == "marked-range"
+    assert [window.phase for window in account.windows] == [phase, phase]
+
+
+@pytest.mark.parametrize("name", ["tracebound.phase[decode]", "tracebound.step", "my tracebound.step#1"])
+def test_names_that_are_no_marked_step(name: str) -> None:
+    assert account_of(ranges(name, name)).steps.rule != "marked-range"
+
+
 @pytest.mark.parametrize(
     ("name", "phase"),
     [
