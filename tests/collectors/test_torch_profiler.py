@@ -432,7 +432,7 @@ def test_a_profiler_that_begins_inside_the_window_ends_the_capture_not_the_progr
 @pytest.fixture(autouse=True)
 def nothing_stays_open() -> Callable[[], None] | None:
     """A test that left a capture running would spoil the next one's."""
-    from collectors import torch_profiler
+    from collectors.torch_profiler import recorder
 
-    assert not torch_profiler._entered
+    assert not recorder._entered
     return None
