@@ -1,0 +1,233 @@
+"""Drive a streaming OpenAI-compatible endpoint and log when each token reached the client.
+
+Writes the token log of the service boundary, ``rank0.tokens.jsonl`` in the run's folder: strict JSON, UTF-8,
+one object per line, ``kind`` says which. Times ending in ``_ns`` are wall-clock ns since 1970 of the client's
+host, those ending in ``_monotonic_ns`` are of its monotonic clock: take differences of these, for the wall
+clock may be set meanwhile. What is not known is null. Lines of one request stand together, requests in the
+order in which they ended.
+
+``header`` (first line)
+    ``format`` "tracebound.tokens", ``format_version`` 1; ``url``, ``endpoint`` (completions, chat), ``model``,
+    ``tls``; ``clock``: resolution of both clocks as the system tells it, and the smallest step of the wall
+    clock seen; ``load``: requests, warmup, concurrency or rate_per_s with spacing and seed, limits in s;
+    ``body``: max_tokens and the names of further fields; ``headers``: names of headers that were added;
+    ``emitted_fields``; ``text_kept``.
+``request``
+    ``request`` number from 0, ``warmup`` (one of the first, not for figures), ``prompt_*`` (length, sha256,
+    index of the prompt), ``planned_ns`` (open loop: when it was due), ``started_ns`` (taken up), ``sent_ns``
+    (just before the last bytes of the request went to the kernel: no answer is older), ``written_ns`` (when
+    that call returned), ``connection`` (number), ``connect_ns`` (how long opening it took; null: kept from
+    before).
+``read``
+    One read of the socket: ``read`` number from 0, ``receipt_ns`` just after it returned, ``bytes`` with HTTP's
+    framing, ``body_bytes`` without; 0 bytes: the server hung up. ``kernel_ns``: wall clock when the kernel got
+    the last packet of it, where Linux tells (not with TLS); receipt minus kernel is this client's lateness.
+    With TLS a read is one record.
+``response``
+    Status and headers; values only of those that hold no credentials, of ``other_headers`` the names.
+``event``
+    ``index`` in the stream, ``read`` that completed it and its receipt (events of one read share it: they were
+    buffered somewhere before), ``first_read`` that brought its first byte, ``bytes``; ``output``: it carries
+    something the model made; ``text_chars`` (Unicode code points); ``tokens`` where the event tells them, by
+    ``tokens_from``: token_ids, logprobs, or a running usage; ``finish_reason``, ``usage`` as the server has
+    them; ``emitted_ns``: when the server says it emitted the event, by its own clock; ``created_s``: the
+    chunk's ``created``, most often of the whole answer.
+``comment``, ``done``, ``malformed``, ``error``
+    Keep-alive lines, ``[DONE]``, events that are no chunk of a completion (``why``), errors of the server
+    inside the stream.
+``end``
+    ``outcome``: complete, http_status, not_a_stream, server_error, malformed_event, malformed_http, cut_off
+    (neither [DONE] nor a reason to finish), disconnected, not_connected, limit, stopped; ``detail``, counts,
+    ``completion_tokens`` by usage, ``emitted_field`` and ``emitted_resolution_ns`` (the finest digit that the
+    server wrote in this answer).
+``log_end`` (last line)
+    ``requests`` that were sent, ``planned`` ones, ``stopped_by``: null, "limit" or the number of a signal.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import os
+import sys
+import time
+from collections.abc import Mapping
+
+from collectors.client_load import Load, Outcome
+from collectors.client_log import TokenLog
+from collectors.client_options import configure
+from collectors.client_plan import digest, schedule
+from collectors.client_request import perform
+from collectors.client_settings import Settings, settings
+from collectors.client_summary import failures, summary
+from collectors.client_telling import Job, Line, Told
+from collectors.client_wire import Wire, open_client, require_httpx
+from collectors.errors import CollectError
+from collectors.launch import TIMED_OUT
+from collectors.manifest import Pin
+from collectors.run_folder import RunFolder
+from collectors.session import Session
+
+__all__ = ["configure", "run"]
+
+FORMAT = "tracebound.tokens"
+FORMAT_VERSION = 1
+KIND = "tokens"
+"""The log's kind in the manifest."""
+_SWITCH_S = 0.0005
+"""A thread whose read returned waits no longer than this for another one that computes."""
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Send the requests and write the log. 0: all complete; 1: some are not; 124 past ``--limit``; 128 + signal."""
+    given = settings(arguments, os.environ)
+    version = require_httpx()
+    folder = RunFolder(given.output)
+    _refuse_another_record(folder)
+    session = Session(folder, "client", command=given.command, pins=given.pins, engine_here=False)
+    with session:
+        session.note_down(
+            profiler="httpx", profiler_version=version, pins={**_pins(given), **session.record.pins}
+        )
+        with TokenLog(folder.trace_path(session.rank, ".tokens.jsonl")) as log:
+            clock = _clock()
+            log.write([_header(given, session, clock)])
+            outcome = _drive(given, log)
+            log.write(
+                [
+                    {
+                        "kind": "log_end",
+                        "requests": len(outcome.told),
+                        "planned": given.requests,
+                        "stopped_by": outcome.stopped_by,
+                    }
+                ]
+            )
+            file = folder.describe(log.finish(), KIND)
+        status, code, notes = _judged(outcome, given)
+        session.finish(status, [file], exit_code=code, notes=notes)
+    sys.stdout.write(f"{folder.path / file.path}\n")
+    sys.stdout.write(summary(outcome.told, given.requests, _clock_words(clock)))
+    return code
+
+
+def _refuse_another_record(folder: RunFolder) -> None:
+    """An engine's capture and the client's log in one folder would share the record of a rank."""
+    others = [record.collector for record in folder.records() if record.collector != "client"]
+    if others:
+        raise CollectError(
+            str(folder.path), f"holds a capture of the collector {others[0]}", "pass another folder with -o"
+        )
+
+
+def _drive(given: Settings, log: TokenLog) -> Outcome:
+    wire = Wire()
+    until_ns = None if given.limit_s is None else time.monotonic_ns() + round(given.limit_s * 1e9)
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(_SWITCH_S)
+    try:
+        with open_client(wire) as client:
+
+            def one(job: Job) -> Told:
+                told = perform(client, wire, given.target, job, until_ns=until_ns)
+                log.write(told.lines)
+                told.lines.clear()
+                return told
+
+            due = None
+            if given.rate_per_s is not None:
+                due = schedule(given.requests, given.rate_per_s, given.spacing, given.seed)
+            return Load(one, wire.stop).run(
+                _jobs(given), concurrency=given.concurrency, due_ns=due, until_ns=until_ns
+            )
+    finally:
+        sys.setswitchinterval(before)
+
+
+def _jobs(given: Settings) -> list[Job]:
+    count = len(given.prompts)
+    return [
+        Job(n, n < given.warmup, given.prompts[n % count], n % count, given.bodies[n % count])
+        for n in range(given.requests)
+    ]
+
+
+def _judged(outcome: Outcome, given: Settings) -> tuple[str, int, list[str]]:
+    """Status, exit code and notes of the run."""
+    notes = ["times are of the client's boundary: they hold the server, the network and the client"]
+    failed = failures(outcome.told)
+    if failed:
+        notes.append(f"requests that did not complete: {failed}")
+    unsent = given.requests - len(outcome.told)
+    if unsent:
+        notes.append(f"requests that were not sent: {unsent} of {given.requests}")
+    if outcome.stopped_by == "limit":
+        return "killed", TIMED_OUT, [*notes, f"ended by --limit after {given.limit_s:g} s"]
+    if isinstance(outcome.stopped_by, int):
+        return "killed", 128 + outcome.stopped_by, [*notes, f"ended by signal {outcome.stopped_by}"]
+    return ("failed", 1, notes) if failed else ("complete", 0, notes)
+
+
+def _pins(given: Settings) -> Mapping[str, Pin]:
+    """What the client itself fixes; the user's own pins win."""
+    load = f"rate={given.rate_per_s:g}/s {given.spacing} seed={given.seed}" if given.rate_per_s else ""
+    shape = f"prompts={len(given.prompts)} sha256={digest(given.prompts)} max_tokens={given.max_tokens}"
+    return {
+        "model": Pin(given.model, "declared"),
+        "input": Pin(
+            f"{shape} requests={given.requests} {load or f'concurrency={given.concurrency}'}", "found"
+        ),
+        "timing_boundary": Pin("client", "found"),
+    }
+
+
+def _header(given: Settings, session: Session, clock: Mapping[str, int | None]) -> Line:
+    record = session.record
+    rate = given.rate_per_s
+    return {
+        "kind": "header",
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "collector_version": record.collector_version,
+        "created_ns": time.time_ns(),
+        "rank": record.rank,
+        "host": record.host,
+        "boot_id": record.boot_id,
+        "url": given.target.url,
+        "endpoint": given.endpoint,
+        "model": given.model,
+        "tls": given.target.url.startswith("https:"),
+        "clock": clock,
+        "load": {
+            "requests": given.requests,
+            "warmup": given.warmup,
+            "concurrency": given.concurrency if rate is None else None,
+            "rate_per_s": rate,
+            "spacing": None if rate is None else given.spacing,
+            "seed": None if rate is None else given.seed,
+            "limit_s": given.limit_s,
+            "request_limit_s": given.target.request_limit_s,
+        },
+        "body": {"max_tokens": given.max_tokens, "fields": sorted(given.fields), "usage": given.usage},
+        "headers": given.header_names,
+        "emitted_fields": [field.name for field in given.target.emitted],
+        "text_kept": given.target.keep_text,
+    }
+
+
+def _clock() -> dict[str, int | None]:
+    """Both clocks' resolution as the system tells it, and the smallest step of the wall clock in a short look."""
+    seen = [time.time_ns() for _ in range(1000)]
+    steps = [after - before for before, after in itertools.pairwise(seen) if after > before]
+    return {
+        "wall_resolution_ns": round(time.get_clock_info("time").resolution * 1e9),
+        "monotonic_resolution_ns": round(time.get_clock_info("monotonic").resolution * 1e9),
+        "smallest_wall_step_ns": min(steps, default=None),
+    }
+
+
+def _clock_words(clock: Mapping[str, int | None]) -> str:
+    return (
+        f"clock: resolution {clock['wall_resolution_ns']} ns as the system tells it, "
+        f"smallest step seen {clock['smallest_wall_step_ns']} ns"
+    )
