@@ -1,6 +1,6 @@
 """Drive a streaming OpenAI-compatible endpoint and log when each token reached the client.
 
-Writes the token log of the service boundary, ``rank0.tokens.jsonl`` in the run's folder: strict JSON, UTF-8,
+Writes the token log of the service boundary, ``rank0.tokens.jsonl`` in the run's folder: strict JSON, ASCII,
 one object per line, ``kind`` says which. Times ending in ``_ns`` are wall-clock ns since 1970 of the client's
 host, those ending in ``_monotonic_ns`` are of its monotonic clock: take differences of these, for the wall
 clock may be set meanwhile. What is not known is null. Lines of one request stand together, requests in the
@@ -27,19 +27,19 @@ order in which they ended.
     Status and headers; values only of those that hold no credentials, of ``other_headers`` the names.
 ``event``
     ``index`` in the stream, ``read`` that completed it and its receipt (events of one read share it: they were
-    buffered somewhere before), ``first_read`` that brought its first byte, ``bytes``; ``output``: it carries
-    something the model made; ``text_chars`` (Unicode code points); ``tokens`` where the event tells them, by
-    ``tokens_from``: token_ids, logprobs, or a running usage; ``finish_reason``, ``usage`` as the server has
-    them; ``emitted_ns``: when the server says it emitted the event, by its own clock; ``created_s``: the
-    chunk's ``created``, most often of the whole answer.
+    buffered on the way, or this client was late, see ``kernel_ns``), ``first_read`` that brought its first
+    byte, ``bytes``; ``output``: it carries something the model made; ``text_chars`` (Unicode code points);
+    ``tokens`` where the event tells them, by ``tokens_from``: token_ids, logprobs, or a running usage;
+    ``finish_reason``, ``usage`` as the server has them; ``emitted_ns``: when the server says it emitted the
+    event, by its own clock; ``created_s``: the chunk's ``created``, most often of the whole answer.
 ``comment``, ``done``, ``malformed``, ``error``
     Keep-alive lines, ``[DONE]``, events that are no chunk of a completion (``why``), errors of the server
     inside the stream.
 ``end``
     ``outcome``: complete, http_status, not_a_stream, server_error, malformed_event, malformed_http, cut_off
-    (neither [DONE] nor a reason to finish), disconnected, not_connected, limit, stopped; ``detail``, counts,
-    ``completion_tokens`` by usage, ``emitted_field`` and ``emitted_resolution_ns`` (the finest digit that the
-    server wrote in this answer).
+    (ended inside an event, or with neither [DONE] nor a reason to finish), disconnected, not_connected, limit
+    (``--request-limit``), stopped (with the run); ``detail``, counts, ``completion_tokens`` by usage,
+    ``emitted_field`` and ``emitted_resolution_ns`` (the finest digit that the server wrote in this answer).
 ``log_end`` (last line)
     ``requests`` that were sent, ``planned`` ones, ``stopped_by``: null, "limit" or the number of a signal.
 """
@@ -81,7 +81,7 @@ _SWITCH_S = 0.0005
 def run(arguments: argparse.Namespace) -> int:
     """Send the requests and write the log. 0: all complete; 1: some are not; 124 past ``--limit``; 128 + signal."""
     given = settings(arguments, os.environ)
-    version = require_httpx()
+    version = require_httpx(given.target.url)
     folder = RunFolder(given.output)
     _refuse_another_record(folder)
     session = Session(folder, "client", command=given.command, pins=given.pins, engine_here=False)

@@ -65,7 +65,8 @@ class Load:
                 if any(not future.done() for future in futures):
                     self._end(None)
         told = [one for future in futures if (one := future.result()) is not None]
-        if len(told) < len(jobs) and self._stopped_by is None:
+        cut = len(told) < len(jobs) or any(one.outcome == "stopped" for one in told)
+        if cut and self._stopped_by is None:
             self._stopped_by = "limit"
         return Outcome(told, self._stopped_by)
 

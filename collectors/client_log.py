@@ -26,7 +26,7 @@ class TokenLog:
         self._temporary = path.with_name(f".{path.name}.{os.getpid()}")
         self._lock = threading.Lock()
         with self._telling():
-            self._file = self._temporary.open("w", encoding="utf-8", errors="backslashreplace")
+            self._file = self._temporary.open("w", encoding="ascii")
 
     def __enter__(self) -> TokenLog:
         return self
@@ -40,7 +40,7 @@ class TokenLog:
 
     def write(self, lines: Sequence[Line]) -> None:
         """Add lines, together. Raises CollectError where the disk is full."""
-        text = "".join(json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n" for line in lines)
+        text = "".join(json.dumps(line, allow_nan=False) + "\n" for line in lines)
         with self._lock, self._telling():
             self._file.write(text)
 

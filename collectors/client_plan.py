@@ -49,6 +49,7 @@ def endpoint(url: str, kind: str | None) -> tuple[str, str]:
         parts = urlsplit(url)
         valid = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
         login = "@" in parts.netloc
+        (parts.hostname or "").encode("idna")
     except ValueError:
         valid, login = False, "@" in url
     if login or (not valid and "@" in url) or is_secret(url):

@@ -31,16 +31,17 @@ def perform(client: httpx.Client, wire: Wire, target: Target, job: Job, *, until
     deadline = started + round(target.request_limit_s * 1e9)
     exchange = wire.begin(deadline if until_ns is None else min(deadline, until_ns))
     answer = Answer()
-    _converse(client, wire, target, job, exchange, answer)
+    _converse(client, target, job, exchange, answer)
     ended_ns, ended = time.time_ns(), time.monotonic_ns()
+    run_over = wire.stopped or (until_ns is not None and ended >= until_ns)
+    if run_over and answer.failure is not None and answer.failure[0] in ("limit", "disconnected"):
+        answer.failure = ("stopped", "the run ended before the answer did")
     telling = Telling(target, job, exchange, answer)
     lines = [telling.request_line(started_ns, started), *telling.answer_lines()]
     return telling.told([*lines, telling.end_line(ended_ns, ended)])
 
 
-def _converse(
-    client: httpx.Client, wire: Wire, target: Target, job: Job, exchange: Exchange, answer: Answer
-) -> None:
+def _converse(client: httpx.Client, target: Target, job: Job, exchange: Exchange, answer: Answer) -> None:
     import httpcore
 
     try:
@@ -50,13 +51,12 @@ def _converse(
             answer.headers = [(name.lower(), value) for name, value in response.headers.multi_items()]
             _read_body(response, exchange, answer)
     except httpcore.TimeoutException:
-        answer.failure = ("stopped" if wire.stopped else "limit", "no end of the answer by then")
+        answer.failure = ("limit", "no end of the answer by then")
     except httpcore.ConnectError as error:
         answer.failure = ("not_connected", target.scrub(str(error)))
     except (httpcore.NetworkError, httpcore.ProtocolError) as error:
         cut = not exchange.reads or exchange.reads[-1].bytes == 0 or isinstance(error, httpcore.NetworkError)
-        outcome = "stopped" if wire.stopped else "disconnected" if cut else "malformed_http"
-        answer.failure = (outcome, target.scrub(str(error)))
+        answer.failure = ("disconnected" if cut else "malformed_http", target.scrub(str(error)))
     except SseError as error:
         answer.failure = ("malformed_event", str(error))
 

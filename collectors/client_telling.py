@@ -103,6 +103,7 @@ class Telling:
         self._output_ns: list[int] = []
         self._event_reads: list[int] = []
         self._split = self._early = self._malformed = 0
+        self._cut = False
         self._tokens: int | None = None
         self._finish: str | None = None
         self._error: Line | None = None
@@ -201,7 +202,8 @@ class Telling:
         try:
             chunk = read_chunk(event.data, self._target.emitted)
         except MalformedError as error:
-            self._malformed += 1
+            self._malformed += event.whole
+            self._cut = not event.whole
             kept = {"data": self._target.scrub(event.data)} if self._target.keep_text else {}
             return self._line("malformed", **place, why=str(error), **kept)
         return self._chunk_line(event, chunk, place)
@@ -311,8 +313,11 @@ class Telling:
     def _outcome_of_events(self) -> tuple[str, str | None]:
         if self._malformed:
             return "malformed_event", f"events that are no chunks of a completion: {self._malformed}"
-        if not self._answer.done and self._finish is None:
-            return "cut_off", "the stream ended with neither [DONE] nor a reason to finish"
+        if not self._answer.done and (self._cut or self._finish is None):
+            return (
+                "cut_off",
+                "the stream ended inside an event, or with neither [DONE] nor a reason to finish",
+            )
         return "complete", None
 
     def told(self, lines: list[Line]) -> Told:

@@ -219,13 +219,17 @@ class TimedBackend:
         time.sleep(seconds)
 
 
-def require_httpx() -> str:
-    """The version of httpx. Raises CollectError where it is not installed."""
+def require_httpx(url: str) -> str:
+    """The version of httpx. Raises CollectError where it is not installed, and for a URL that it does not take."""
     try:
         import httpcore  # noqa: F401
         import httpx
     except ImportError as error:
         raise CollectError("httpx", "is not installed here", "pip install 'tracebound[client]'") from error
+    try:
+        httpx.URL(url)
+    except httpx.InvalidURL as error:
+        raise CollectError(f"--url {url!r}", f"cannot be used ({error})", "check the URL") from error
     return str(httpx.__version__)
 
 
