@@ -96,7 +96,7 @@ def read_chunk(text: str, fields: Sequence[EmittedField]) -> Chunk:
     choices = data.get("choices")
     if error_object is None and not isinstance(choices, list):
         raise MalformedError("has no choices")
-    held = [choice for choice in choices or [] if isinstance(choice, dict)]
+    held = [choice for choice in choices if isinstance(choice, dict)] if isinstance(choices, list) else []
     tokens, told_by = _tokens(held)
     return Chunk(
         text="".join(piece for choice in held for piece in _texts(choice)),

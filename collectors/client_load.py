@@ -35,6 +35,7 @@ class Load:
         self._perform, self._cut = perform, cut
         self._stop = threading.Event()
         self._stopped_by: int | str | None = None
+        self._until_ns: int | None = None
 
     def run(
         self,
@@ -49,6 +50,7 @@ class Load:
         ``until_ns``: monotonic end; requests that are not sent by then are not sent. What ``perform`` raises ends the
         run and is raised.
         """
+        self._until_ns = until_ns
         workers = concurrency if due_ns is None else min(len(jobs), MOST_OPEN)
         futures: list[Future[Told | None]] = []
         with _told_by_signals(self._signalled), ThreadPoolExecutor(workers) as pool:
@@ -90,7 +92,8 @@ class Load:
             futures.append(pool.submit(self._one, replace(job, planned_monotonic_ns=planned)))
 
     def _one(self, job: Job) -> Told | None:
-        return None if self._stop.is_set() else self._perform(job)
+        over = self._until_ns is not None and time.monotonic_ns() >= self._until_ns
+        return None if over or self._stop.is_set() else self._perform(job)
 
     def _signalled(self, number: int) -> None:
         self._end(number)

@@ -18,7 +18,7 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from collectors.errors import CollectError
 
@@ -62,7 +62,10 @@ class Exchange:
 
 
 class Wire:
-    """All connections of a run. ``stop()`` ends what is open; each thread has its own exchange."""
+    """All connections of a run. ``stop()`` ends what is open; each thread has its own exchange.
+
+    ``with Wire() as wire``: meanwhile the kernel takes times of what arrives.
+    """
 
     def __init__(self) -> None:
         self.stopped = False
@@ -70,6 +73,15 @@ class Wire:
         self._numbers = itertools.count()
         self._lock = threading.Lock()
         self._open: set[socket.socket] = set()
+
+    def __enter__(self) -> Self:
+        """Hold a socket with the option: the kernel starts taking times a little after the first one asks."""
+        self._first = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        _ask_for_times(self._first)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._first.close()
 
     def begin(self, deadline_ns: int) -> Exchange:
         """The exchange of the request that this thread sends next."""
@@ -103,6 +115,12 @@ class Wire:
         """A connection that is closed."""
         with self._lock:
             self._open.discard(one)
+
+
+def _ask_for_times(one: socket.socket) -> None:
+    if _SO_TIMESTAMPNS is not None:
+        with contextlib.suppress(OSError):
+            one.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
 
 
 class TimedStream:
@@ -208,9 +226,7 @@ class TimedBackend:
         inner = httpcore.SyncBackend().connect_tcp(host, port, left, local_address, socket_options)
         exchange.connect_ns = time.monotonic_ns() - before
         found: socket.socket = inner.get_extra_info("socket")
-        if _SO_TIMESTAMPNS is not None:
-            with contextlib.suppress(OSError):
-                found.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
+        _ask_for_times(found)
         self._wire.take_in(found)
         return TimedStream(self._wire, inner, self._wire.number(), tls=False)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -30,6 +31,26 @@ class WatchedWire(Wire):
         exchange = super().begin(deadline_ns)
         self.exchanges.append(exchange)
         return exchange
+
+
+def kernel_takes_times() -> bool:
+    """Whether a plain socket of this machine gets times with what it receives."""
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        socket.create_connection(server.getsockname()) as one,
+    ):
+        other, _ = server.accept()
+        with other:
+            try:
+                one.setsockopt(socket.SOL_SOCKET, 35, 1)
+            except OSError:
+                return False
+            for _ in range(100):  # it starts a little after the first one asks
+                other.sendall(b"x")
+                if one.recvmsg(1, 64)[1]:
+                    return True
+                time.sleep(0.01)
+    return False
 
 
 def taken(number: int, sent_bytes: int) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from collectors.client_events import (
@@ -131,15 +131,26 @@ def test_what_is_no_chunk_is_malformed(text: str, why: str) -> None:
 def test_errors_usage_and_strange_values() -> None:
     assert chunk(error="out of memory").error == {"message": "out of memory"}
     assert chunk(error={"code": 5}).error == {"code": 5}
+    assert read_chunk('{"choices": true, "error": false}', ()).error == {"message": "False"}
     found = chunk({"finish_reason": 3}, usage={"completion_tokens": 4, "x": "y", "z": True}, created=1.5)
     assert (found.usage, found.completion_tokens) == ({"completion_tokens": 4}, 4)
     assert (found.finish_reason, found.created_s) == (None, None)
 
 
-@given(st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), lambda inner:
-       st.lists(inner) | st.dictionaries(st.sampled_from(
-           ["choices", "text", "delta", "content", "usage", "completion_tokens", "logprobs", "tokens", "token_ids",
-            "error", "tool_calls", "function", "emitted_ns", "created"]), inner)))  # fmt: skip
+NAMES = st.sampled_from(
+    ["choices", "text", "delta", "content", "usage", "completion_tokens", "logprobs", "tokens", "token_ids", "error",
+     "tool_calls", "function", "emitted_ns", "created"]
+)  # fmt: skip
+LEAVES = st.sampled_from([None, True, False, 0, -1, 2**70, 1.5, float("nan"), "", "x"])
+STRANGE = st.recursive(
+    LEAVES,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@given(st.dictionaries(NAMES, STRANGE, max_size=5) | STRANGE)
 def test_no_json_is_too_strange(data: Any) -> None:
     try:
         found = read_chunk(json.dumps(data), FIELDS)
@@ -205,6 +216,7 @@ def test_prompts_that_cannot_be_used_are_named(content: bytes, words: str, tmp_p
         read_prompts(str(tmp_path / "none"))
 
 
+@settings(deadline=None)
 @given(st.integers(1, 300), st.floats(0.01, 1e5), st.sampled_from(["fixed", "poisson"]), st.integers())
 def test_a_schedule_begins_at_once_and_goes_on(requests: int, rate: float, spacing: str, seed: int) -> None:
     due = schedule(requests, rate, spacing, seed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collectors.sse import Event, Parser, SseError
@@ -78,6 +78,7 @@ PIECES = st.sampled_from(
 STREAMS = st.lists(PIECES, max_size=40).map(b"".join)
 
 
+@settings(deadline=None)
 @given(STREAMS, st.data())
 def test_any_split_gives_the_same_events(stream: bytes, data: st.DataObject) -> None:
     cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=12)))
@@ -86,6 +87,7 @@ def test_any_split_gives_the_same_events(stream: bytes, data: st.DataObject) -> 
     assert parsed(*blocks) == parsed(stream)
 
 
+@settings(deadline=None)
 @given(STREAMS)
 def test_byte_by_byte_each_event_is_told_with_its_last_byte(stream: bytes) -> None:
     parser, found = Parser(), []
@@ -100,6 +102,7 @@ def test_byte_by_byte_each_event_is_told_with_its_last_byte(stream: bytes) -> No
 TEXTS = st.text(st.characters(exclude_characters="\r\n", exclude_categories=["Cs"]), max_size=12)
 
 
+@settings(deadline=None)
 @given(st.lists(st.lists(TEXTS, min_size=1, max_size=3), max_size=6), st.sampled_from(["\n", "\r\n", "\r"]))
 def test_what_was_written_is_read_back(events: list[list[str]], end: str) -> None:
     stream = "".join("".join(f"data: {line}{end}" for line in lines) + end for lines in events).encode()
