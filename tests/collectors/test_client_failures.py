@@ -7,13 +7,21 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from collectors import manifest
+from collectors.client_load import Load
+from collectors.client_plan import Prompt
+from collectors.client_request import perform
+from collectors.client_telling import Job, Target, Told
+from collectors.client_wire import Wire, open_client
+from collectors.errors import CollectError
 from tests.collectors.client_runs import ROOT, Run
 from tests.collectors.streaming_server import WAIT_S, Server, Talk, event, token
 
@@ -162,6 +170,46 @@ def test_past_the_limit_the_run_ends_with_what_it_has(run: Run, load: tuple[str,
     unsent = f"requests that were not sent: {3 - len(outcomes)} of 3"
     assert (unsent in log.record.notes) == (len(outcomes) < 3)
     assert load or len(outcomes) < 3
+
+
+def test_nothing_is_begun_past_the_end_of_the_run() -> None:
+    performed: list[Job] = []
+
+    def perform_never(job: Job) -> Told:
+        performed.append(job)
+        raise AssertionError("past the end")
+
+    jobs = [Job(number, False, Prompt("p"), 0, b"{}") for number in range(3)]
+    for due in (None, [0, 0, 0]):
+        load = Load(perform_never, lambda: None)
+        outcome = load.run(jobs, concurrency=2, due_ns=due, until_ns=time.monotonic_ns())
+        assert (outcome.told, outcome.stopped_by) == ([], "limit")
+    assert performed == []
+
+
+def test_a_wire_that_was_stopped_connects_to_nobody() -> None:
+    given = Target("", {}, [], False, str, str, 60.0)
+    with Server(lambda talk: talk.tokens(1)) as server, Wire() as wire, open_client(wire) as one:
+        target = replace(given, url=server.url)
+        before = perform(one, wire, target, Job(0, False, Prompt("p"), 0, b"{}"), until_ns=None)
+        wire.stop()
+        after = perform(one, wire, target, Job(1, False, Prompt("p"), 0, b"{}"), until_ns=None)
+    assert (before.outcome, after.outcome, len(server.talks)) == ("complete", "stopped", 1)
+
+
+def test_an_error_of_ours_inside_a_request_is_raised_and_ends_the_run() -> None:
+    """The disk is full at the second request: the others are cut, and the error comes through."""
+    cut = threading.Event()
+
+    def full(job: Job) -> Told:
+        if job.number == 1:
+            raise CollectError("disk", "is full", "make room")
+        assert cut.wait(WAIT_S)
+        return Told(0, False, "stopped", [], None, None, [], [], 0, 0, None, None)
+
+    jobs = [Job(number, False, Prompt("p"), 0, b"{}") for number in range(2)]
+    with pytest.raises(CollectError, match="is full"):
+        Load(full, cut.set).run(jobs, concurrency=2)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

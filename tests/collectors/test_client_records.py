@@ -31,7 +31,7 @@ def test_secrets_are_in_no_file(run: Run, monkeypatch: pytest.MonkeyPatch, optio
         assert talk.headers["authorization"] == f"Bearer {key}"
         assert talk.headers["x-team"] == value
         if talk.number == 0:
-            more = f"Server: {key}\r\nX-Echo: {value}\r\nSet-Cookie: a={key}\r\nVia: Bearer {key}\r\n"
+            more = f"Server: {key}\r\nX-Echo: {value}\r\nSet-Cookie: sid=theirs42\r\nVia: Bearer {key}\r\n"
             error = {"error": {"message": f"bad key {key}", "type": key, "code": value}}
             talk.whole("401 No", json.dumps(error).encode(), more=more)
             return
@@ -51,7 +51,7 @@ def test_secrets_are_in_no_file(run: Run, monkeypatch: pytest.MonkeyPatch, optio
             "--field", f"user={key}", *options, prompt=("--prompt", f"say {key}"),
         )  # fmt: skip
     written = everything(log.folder)
-    for secret in (key, value):
+    for secret in (key, value, "theirs42"):
         assert secret not in written
         assert secret not in log.out
     assert log.outcomes() == {0: "http_status", 1: "server_error"}

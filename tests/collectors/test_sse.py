@@ -31,6 +31,7 @@ def told(stream: bytes) -> list[tuple[str, str | None]]:
         (b"data: a\ndata: b\n\n", [("a\nb", None)]),
         (b"data:a\ndata\ndata:  c\n\n", [("a\n\n c", None)]),
         (b"\xef\xbb\xbfdata: a\n\n", [("a", None)]),
+        (b"data: a\n\n\xef\xbb\xbfdata: b\n\n", [("a", None)]),
         (b": ping\n\ndata: a\n: in between\ndata: b\n\n", [("a\nb", None)]),
         (b"event: error\nid: 7\nretry: 5\ndata: x\n\ndata: y\n\n", [("x", "error"), ("y", None)]),
         (b"event: nothing\n\ndata: y\n\n", [("y", None)]),
