@@ -53,6 +53,7 @@ import sys
 import time
 from collections.abc import Mapping
 
+from collectors.client_http import open_client, require_httpx
 from collectors.client_load import Load, Outcome
 from collectors.client_log import TokenLog
 from collectors.client_options import configure
@@ -61,7 +62,7 @@ from collectors.client_request import perform
 from collectors.client_settings import Settings, settings
 from collectors.client_summary import failures, summary
 from collectors.client_telling import Job, Line, Told
-from collectors.client_wire import Wire, open_client, require_httpx
+from collectors.client_wire import Wire
 from collectors.errors import CollectError
 from collectors.launch import TIMED_OUT
 from collectors.manifest import Pin

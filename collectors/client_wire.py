@@ -16,14 +16,8 @@ import struct
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
-
-from collectors.errors import CollectError
-
-if TYPE_CHECKING:
-    import httpx
+from typing import Any, NamedTuple, Self
 
 CONNECT_LIMIT_S = 30.0
 _SO_TIMESTAMPNS = 35 if sys.platform == "linux" else None
@@ -233,66 +227,3 @@ class TimedBackend:
     def sleep(self, seconds: float) -> None:
         """Between tries of a connection; httpcore asks for it, no tries are made."""
         time.sleep(seconds)
-
-
-def require_httpx(url: str) -> str:
-    """The version of httpx. Raises CollectError where it is not installed, and for a URL that it does not take."""
-    try:
-        import httpcore  # noqa: F401
-        import httpx
-    except ImportError as error:
-        raise CollectError("httpx", "is not installed here", "pip install 'tracebound[client]'") from error
-    try:
-        httpx.URL(url)
-    except httpx.InvalidURL as error:
-        raise CollectError(f"--url {url!r}", f"cannot be used ({error})", "check the URL") from error
-    return str(httpx.__version__)
-
-
-def open_client(wire: Wire) -> httpx.Client:
-    """An HTTP/1.1 client on timed connections: no proxy, no redirects, a connection per open request."""
-    import httpcore
-    import httpx
-
-    class Body(httpx.SyncByteStream):
-        def __init__(self, stream: Any) -> None:
-            self._stream = stream
-
-        def __iter__(self) -> Iterator[bytes]:
-            yield from self._stream
-
-        def close(self) -> None:
-            self._stream.close()
-
-    class Transport(httpx.BaseTransport):
-        def __init__(self) -> None:
-            backend: Any = TimedBackend(wire)
-            self._pool = httpcore.ConnectionPool(
-                ssl_context=httpx.create_ssl_context(),
-                max_connections=None,
-                max_keepalive_connections=None,
-                keepalive_expiry=5.0,
-                network_backend=backend,
-            )
-
-        def handle_request(self, request: httpx.Request) -> httpx.Response:
-            url = httpcore.URL(
-                scheme=request.url.raw_scheme,
-                host=request.url.raw_host,
-                port=request.url.port,
-                target=request.url.raw_path,
-            )
-            answer = self._pool.handle_request(
-                httpcore.Request(request.method, url, headers=request.headers.raw, content=request.read())
-            )
-            return httpx.Response(
-                answer.status,
-                headers=answer.headers,
-                stream=Body(answer.stream),
-                extensions=answer.extensions,
-            )
-
-        def close(self) -> None:
-            self._pool.close()
-
-    return httpx.Client(transport=Transport(), timeout=None, trust_env=False, follow_redirects=False)

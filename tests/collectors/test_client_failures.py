@@ -16,11 +16,12 @@ from typing import Any
 import pytest
 
 from collectors import manifest
+from collectors.client_http import open_client
 from collectors.client_load import Load
 from collectors.client_plan import Prompt
 from collectors.client_request import perform
 from collectors.client_telling import Job, Target, Told
-from collectors.client_wire import Wire, open_client
+from collectors.client_wire import Wire
 from collectors.errors import CollectError
 from tests.collectors.client_runs import ROOT, Run
 from tests.collectors.streaming_server import WAIT_S, Server, Talk, event, token
