@@ -3,8 +3,8 @@
 Writes the token log of the service boundary, ``rank0.tokens.jsonl`` in the run's folder: strict JSON, ASCII,
 one object per line, ``kind`` says which. Times ending in ``_ns`` are wall-clock ns since 1970 of the client's
 host, those ending in ``_monotonic_ns`` are of its monotonic clock: take differences of these, for the wall
-clock may be set meanwhile. What is not known is null. Lines of one request stand together, requests in the
-order in which they ended.
+clock may be set meanwhile. What is not known is null. Lines of one request stand together, requests by
+number.
 
 ``header`` (first line)
     ``format`` "tracebound.tokens", ``format_version`` 1; ``url``, ``endpoint`` (completions, chat), ``model``,
@@ -37,7 +37,7 @@ order in which they ended.
     inside the stream.
 ``end``
     ``outcome``: complete, http_status, not_a_stream, server_error, malformed_event, malformed_http, cut_off
-    (ended inside an event, or with neither [DONE] nor a reason to finish), disconnected, not_connected, limit
+    (ended inside an event, or with neither [DONE] nor a reason to finish), disconnected, not_connected, too_long, limit
     (``--request-limit``), stopped (with the run); ``detail``, counts, ``completion_tokens`` by usage,
     ``emitted_field`` and ``emitted_resolution_ns`` (the finest digit that the server wrote in this answer).
 ``log_end`` (last line)
@@ -51,17 +51,19 @@ import itertools
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 
 from collectors.client_http import open_client, require_httpx
-from collectors.client_load import Load, Outcome
-from collectors.client_log import TokenLog
+from collectors.client_load import Load, Outcome, told_by_signals
+from collectors.client_log import Spool, TokenLog
 from collectors.client_options import configure
 from collectors.client_plan import digest, schedule
 from collectors.client_request import perform
 from collectors.client_settings import Settings, settings
 from collectors.client_summary import failures, summary
-from collectors.client_telling import Job, Line, Told
+from collectors.client_telling import Job, Line, Told, tell
 from collectors.client_wire import Wire
 from collectors.errors import CollectError
 from collectors.launch import TIMED_OUT
@@ -75,8 +77,11 @@ FORMAT = "tracebound.tokens"
 FORMAT_VERSION = 1
 KIND = "tokens"
 """The log's kind in the manifest."""
+SUFFIX = ".tokens.jsonl"
 _SWITCH_S = 0.0001
 """How long a thread whose read returned waits for one that computes; Python's own 5 ms would stand in the receipts."""
+_SWITCH_PER_THREAD_S = 0.00005
+"""Longer with many threads: each of those that wait wakes up so often."""
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -90,26 +95,40 @@ def run(arguments: argparse.Namespace) -> int:
         session.note_down(
             profiler="httpx", profiler_version=version, pins={**_pins(given), **session.record.pins}
         )
-        with TokenLog(folder.trace_path(session.rank, ".tokens.jsonl")) as log:
-            clock = _clock()
-            log.write([_header(given, session, clock)])
-            outcome = _drive(given, log)
-            log.write(
-                [
-                    {
-                        "kind": "log_end",
-                        "requests": len(outcome.told),
-                        "planned": given.requests,
-                        "stopped_by": outcome.stopped_by,
-                    }
-                ]
-            )
-            file = folder.describe(log.finish(), KIND)
-        status, code, notes = _judged(outcome, given)
+        clock = _clock()
+        outcome, told, path = _logged(given, folder, session, clock)
+        file = folder.describe(path, KIND)
+        status, code, notes = _judged(outcome, told, given)
         session.finish(status, [file], exit_code=code, notes=notes)
     sys.stdout.write(f"{folder.path / file.path}\n")
-    sys.stdout.write(summary(outcome.told, given.requests, _clock_words(clock)))
+    sys.stdout.write(summary(told, given.requests, _clock_words(clock)))
     return code
+
+
+def _logged(
+    given: Settings, folder: RunFolder, session: Session, clock: Mapping[str, int | None]
+) -> tuple[Outcome, list[Told], Path]:
+    """Send the requests, then write the log of them. A signal ends the sending, not the writing."""
+    jobs = _jobs(given)
+    told: list[Told] = []
+    with Wire() as wire, open_client(wire) as client, Spool(folder.path) as spool:
+        until_ns = None if given.limit_s is None else time.monotonic_ns() + round(given.limit_s * 1e9)
+
+        def one(job: Job) -> bool:
+            finished = perform(client, wire, given.target, job, until_ns=until_ns)
+            spool.put(finished)
+            return finished.stopped
+
+        load = Load(one, wire.stop)
+        with told_by_signals(load.signalled), TokenLog(folder.trace_path(session.rank, SUFFIX)) as log:
+            outcome = _drive(load, given, jobs, until_ns)
+            log.write([_header(given, session, clock)])
+            for finished in spool:
+                found = tell(given.target, jobs[finished.number], finished)
+                log.write(found.lines)
+                told.append(replace(found, lines=[]))
+            log.write([_last_line(outcome, given)])
+            return outcome, told, log.finish()
 
 
 def _refuse_another_record(folder: RunFolder) -> None:
@@ -121,25 +140,15 @@ def _refuse_another_record(folder: RunFolder) -> None:
         )
 
 
-def _drive(given: Settings, log: TokenLog) -> Outcome:
-    until_ns = None if given.limit_s is None else time.monotonic_ns() + round(given.limit_s * 1e9)
+def _drive(load: Load, given: Settings, jobs: Sequence[Job], until_ns: int | None) -> Outcome:
+    due = None
+    if given.rate_per_s is not None:
+        due = schedule(given.requests, given.rate_per_s, given.spacing, given.seed)
+    most_open = given.requests if due is not None else given.concurrency
     before = sys.getswitchinterval()
-    sys.setswitchinterval(_SWITCH_S)
+    sys.setswitchinterval(min(before, max(_SWITCH_S, most_open * _SWITCH_PER_THREAD_S)))
     try:
-        with Wire() as wire, open_client(wire) as client:
-
-            def one(job: Job) -> Told:
-                told = perform(client, wire, given.target, job, until_ns=until_ns)
-                log.write(told.lines)
-                told.lines.clear()
-                return told
-
-            due = None
-            if given.rate_per_s is not None:
-                due = schedule(given.requests, given.rate_per_s, given.spacing, given.seed)
-            return Load(one, wire.stop).run(
-                _jobs(given), concurrency=given.concurrency, due_ns=due, until_ns=until_ns
-            )
+        return load.run(jobs, concurrency=given.concurrency, due_ns=due, until_ns=until_ns)
     finally:
         sys.setswitchinterval(before)
 
@@ -152,13 +161,13 @@ def _jobs(given: Settings) -> list[Job]:
     ]
 
 
-def _judged(outcome: Outcome, given: Settings) -> tuple[str, int, list[str]]:
+def _judged(outcome: Outcome, told: Sequence[Told], given: Settings) -> tuple[str, int, list[str]]:
     """Status, exit code and notes of the run."""
     notes = ["times are of the client's boundary: they hold the server, the network and the client"]
-    failed = failures(outcome.told)
+    failed = failures(told)
     if failed:
         notes.append(f"requests that did not complete: {failed}")
-    unsent = given.requests - len(outcome.told)
+    unsent = given.requests - outcome.sent
     if unsent:
         notes.append(f"requests that were not sent: {unsent} of {given.requests}")
     if outcome.stopped_by == "limit":
@@ -178,6 +187,15 @@ def _pins(given: Settings) -> Mapping[str, Pin]:
             f"{shape} requests={given.requests} {load or f'concurrency={given.concurrency}'}", "found"
         ),
         "timing_boundary": Pin("client", "found"),
+    }
+
+
+def _last_line(outcome: Outcome, given: Settings) -> Line:
+    return {
+        "kind": "log_end",
+        "requests": outcome.sent,
+        "planned": given.requests,
+        "stopped_by": outcome.stopped_by,
     }
 
 

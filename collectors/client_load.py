@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from types import FrameType
 
-from collectors.client_telling import Job, Told
+from collectors.client_telling import Job
 
 MOST_OPEN = 1024
 """Threads, and with it requests, that an open loop has open at once; later ones are sent late, which the log tells."""
@@ -24,14 +24,17 @@ _OVER = b"\0"
 class Outcome:
     """How a run ended. ``stopped_by``: a signal's number, ``limit``, or None where all requests were sent and ended."""
 
-    told: list[Told]
+    sent: int
     stopped_by: int | str | None
 
 
 class Load:
-    """One run. ``perform(job)`` sends a request and waits for its end; ``cut()`` ends those that are open."""
+    """One run. ``perform(job)`` sends a request and waits for its end: True where ``cut()`` ended it.
 
-    def __init__(self, perform: Callable[[Job], Told], cut: Callable[[], None]) -> None:
+    ``cut()`` ends the requests that are open.
+    """
+
+    def __init__(self, perform: Callable[[Job], bool], cut: Callable[[], None]) -> None:
         self._perform, self._cut = perform, cut
         self._stop = threading.Event()
         self._stopped_by: int | str | None = None
@@ -52,8 +55,8 @@ class Load:
         """
         self._until_ns = until_ns
         workers = concurrency if due_ns is None else min(len(jobs), MOST_OPEN)
-        futures: list[Future[Told | None]] = []
-        with _told_by_signals(self._signalled), ThreadPoolExecutor(workers) as pool:
+        futures: list[Future[bool | None]] = []
+        with ThreadPoolExecutor(workers) as pool:
             try:
                 if due_ns is None:
                     futures = [pool.submit(self._one, job) for job in jobs]
@@ -66,11 +69,10 @@ class Load:
             finally:
                 if any(not future.done() for future in futures):
                     self._end(None)
-        told = [one for future in futures if (one := future.result()) is not None]
-        cut = len(told) < len(jobs) or any(one.outcome == "stopped" for one in told)
-        if cut and self._stopped_by is None:
+        cut = [one for future in futures if (one := future.result()) is not None]
+        if (len(cut) < len(jobs) or any(cut)) and self._stopped_by is None:
             self._stopped_by = "limit"
-        return Outcome(told, self._stopped_by)
+        return Outcome(len(cut), self._stopped_by)
 
     def _send_by_the_clock(
         self,
@@ -78,7 +80,7 @@ class Load:
         jobs: Sequence[Job],
         due_ns: Sequence[int],
         until_ns: int | None,
-        futures: list[Future[Told | None]],
+        futures: list[Future[bool | None]],
     ) -> None:
         start = time.monotonic_ns() + _LEAD_NS
         for job, due in zip(jobs, due_ns, strict=True):
@@ -91,11 +93,12 @@ class Load:
                 return
             futures.append(pool.submit(self._one, replace(job, planned_monotonic_ns=planned)))
 
-    def _one(self, job: Job) -> Told | None:
+    def _one(self, job: Job) -> bool | None:
         over = self._until_ns is not None and time.monotonic_ns() >= self._until_ns
         return None if over or self._stop.is_set() else self._perform(job)
 
-    def _signalled(self, number: int) -> None:
+    def signalled(self, number: int) -> None:
+        """End the run because of a signal."""
         self._end(number)
 
     def _end(self, by: int | str | None) -> None:
@@ -106,8 +109,8 @@ class Load:
 
 
 @contextmanager
-def _told_by_signals(told: Callable[[int], None]) -> Iterator[None]:
-    """SIGINT and SIGTERM end the run in order, where this is the main thread.
+def told_by_signals(told: Callable[[int], None]) -> Iterator[None]:
+    """SIGINT and SIGTERM go to ``told`` while the block runs, where this is the main thread.
 
     The handler only writes into a pipe: it may have interrupted the holder of any lock.
     """

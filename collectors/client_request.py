@@ -1,28 +1,32 @@
 """One request to a streaming endpoint: sent, and its answer read to the end.
 
-While the answer streams, only events are cut out of the bytes; their JSON is read when it has ended, so that the
-client's own work delays no receipt of the same request.
+Nothing is made of the bytes here but the place where they stand: cutting them into events waits until the run is over,
+so that the client's own work delays no receipt.
 """
 
 from __future__ import annotations
 
+import re
 import time
 from typing import TYPE_CHECKING
 
-from collectors.client_telling import DONE, Answer, Job, Target, Telling, Told
+from collectors.client_telling import Answer, Finished, Job, Target
 from collectors.client_wire import Exchange, Wire
-from collectors.sse import Parser, SseError
 
 if TYPE_CHECKING:
     import httpx
 
 DRAIN_S = 2.0
 """How long the end of the body is waited for after ``[DONE]``."""
+MAX_BODY_BYTES = 256 << 20
+"""An answer longer than this is given up rather than held in memory."""
 _ERROR_BYTES = 64 << 10
 _NO_STREAM = frozenset({"application/json", "application/problem+json", "text/html"})
+_DONE = re.compile(rb"(?:^|[\r\n])data: ?\[DONE\][\r\n]+$")
+_DONE_BYTES = 32
 
 
-def perform(client: httpx.Client, wire: Wire, target: Target, job: Job, *, until_ns: int | None) -> Told:
+def perform(client: httpx.Client, wire: Wire, target: Target, job: Job, *, until_ns: int | None) -> Finished:
     """Send one request and read its answer; whatever goes wrong is an outcome, not an exception.
 
     ``until_ns``: monotonic end of the whole run, None without one.
@@ -36,9 +40,9 @@ def perform(client: httpx.Client, wire: Wire, target: Target, job: Job, *, until
     run_over = wire.stopped or (until_ns is not None and ended >= until_ns)
     if run_over and answer.failure is not None and answer.failure[0] in ("limit", "disconnected"):
         answer.failure = ("stopped", "the run ended before the answer did")
-    telling = Telling(target, job, exchange, answer)
-    lines = [telling.request_line(started_ns, started), *telling.answer_lines()]
-    return telling.told([*lines, telling.end_line(ended_ns, ended)])
+    return Finished(
+        job.number, job.planned_monotonic_ns, started_ns, started, ended_ns, ended, exchange, answer
+    )
 
 
 def _converse(client: httpx.Client, target: Target, job: Job, exchange: Exchange, answer: Answer) -> None:
@@ -57,30 +61,22 @@ def _converse(client: httpx.Client, target: Target, job: Job, exchange: Exchange
     except (httpcore.NetworkError, httpcore.ProtocolError) as error:
         cut = not exchange.reads or exchange.reads[-1].bytes == 0 or isinstance(error, httpcore.NetworkError)
         answer.failure = ("disconnected" if cut else "malformed_http", target.scrub(str(error)))
-    except SseError as error:
-        answer.failure = ("malformed_event", str(error))
 
 
 def _read_body(response: httpx.Response, exchange: Exchange, answer: Answer) -> None:
     kind = response.headers.get("content-type", "").split(";")[0].strip().lower()
     encoding = response.headers.get("content-encoding", "identity").strip().lower()
-    if response.status_code != 200 or kind in _NO_STREAM or encoding not in ("", "identity"):
-        for block in response.iter_raw():
-            answer.other_body += block
-            if len(answer.other_body) > _ERROR_BYTES:
-                return
-        answer.body_ended = True
-        return
-    parser = Parser()
+    plain = encoding in ("", "identity")
+    answer.streamed = response.status_code == 200 and kind not in _NO_STREAM and plain
+    most = MAX_BODY_BYTES if answer.streamed else _ERROR_BYTES
+    body, blocks, reads = answer.body, answer.blocks, exchange.reads
     for block in response.iter_raw():
-        found = parser.feed(block)
-        answer.blocks.append((parser.at, len(exchange.reads) - 1))
-        answer.events += found
-        if not answer.done and any(event.data == DONE and not event.comment for event in found):
-            answer.done = True
+        body += block
+        blocks.append((len(body), len(reads) - 1))
+        if answer.streamed and _DONE.search(body[-_DONE_BYTES:]):
             exchange.deadline_ns = min(exchange.deadline_ns, time.monotonic_ns() + round(DRAIN_S * 1e9))
+        if len(body) > most:
+            if answer.streamed:
+                answer.failure = ("too_long", f"the answer is longer than {most} bytes")
+            return
     answer.body_ended = True
-    left = parser.finish()
-    if left is not None:
-        answer.events.append(left)
-        answer.done = answer.done or left.data == DONE

@@ -13,7 +13,7 @@ from typing import Any
 from collectors.client_events import Chunk, Emitted, EmittedField, MalformedError, read_chunk
 from collectors.client_plan import Prompt
 from collectors.client_wire import Exchange
-from collectors.sse import Event
+from collectors.sse import Event, Parser, SseError
 
 SHOWN_HEADERS = frozenset(
     {
@@ -62,14 +62,33 @@ class Answer:
     status: int | None = None
     header_read: int | None = None
     headers: list[tuple[str, str]] = field(default_factory=list)
-    events: list[Event] = field(default_factory=list)
+    streamed: bool = False
+    """The body may be a stream of events; else it is an error, or an answer all at once."""
+    body: bytearray = field(default_factory=bytearray)
     blocks: list[tuple[int, int]] = field(default_factory=list)
     """End offset in the body and number of the read, per piece that httpx handed on."""
-    other_body: bytes = b""
-    done: bool = False
     body_ended: bool = False
     failure: tuple[str, str] | None = None
     """Outcome and detail of what went wrong on the way."""
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A request whose answer has ended, before it is told. Times as in the log's ``request`` and ``end``."""
+
+    number: int
+    planned_monotonic_ns: int | None
+    started_ns: int
+    started_monotonic_ns: int
+    ended_ns: int
+    ended_monotonic_ns: int
+    exchange: Exchange
+    answer: Answer
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the end of the run cut it."""
+        return self.answer.failure is not None and self.answer.failure[0] == "stopped"
 
 
 @dataclass(frozen=True)
@@ -93,12 +112,20 @@ class Told:
     message: str | None
 
 
-class Telling:
+def tell(target: Target, job: Job, finished: Finished) -> Told:
+    """The lines of a request, and what the summary needs of it."""
+    return _Telling(target, job, finished).told()
+
+
+class _Telling:
     """An answer made into lines of the log."""
 
-    def __init__(self, target: Target, job: Job, exchange: Exchange, answer: Answer) -> None:
-        self._target, self._job, self._exchange, self._answer = target, job, exchange, answer
-        self._ends = [end for end, _ in answer.blocks]
+    def __init__(self, target: Target, job: Job, finished: Finished) -> None:
+        self._target, self._job, self._finished = target, job, finished
+        self._exchange, self._answer = finished.exchange, finished.answer
+        self._ends = [end for end, _ in self._answer.blocks]
+        self._done = False
+        self._unreadable: str | None = None
         self._index = 0
         self._output_ns: list[int] = []
         self._event_reads: list[int] = []
@@ -113,11 +140,11 @@ class Telling:
     def _line(self, kind: str, **fields: Any) -> Line:
         return {"kind": kind, "request": self._job.number, **fields}
 
-    def request_line(self, started_ns: int, started: int) -> Line:
-        """What was asked, and when it was due, taken up and sent."""
-        job, exchange = self._job, self._exchange
+    def _request_line(self) -> Line:
+        job, exchange, finished = self._job, self._exchange, self._finished
         content = job.prompt.content
-        planned = job.planned_monotonic_ns
+        planned = finished.planned_monotonic_ns
+        started_ns, started = finished.started_ns, finished.started_monotonic_ns
         kept = {"prompt": self._target.hide(content)} if self._target.keep_text else {}
         return self._line(
             "request",
@@ -139,7 +166,19 @@ class Telling:
             **kept,
         )
 
-    def answer_lines(self) -> list[Line]:
+    def _events(self) -> list[Event]:
+        """The events of the body; none where it is no stream."""
+        if not self._answer.streamed:
+            return []
+        parser, found = Parser(), []
+        try:
+            found = parser.feed(bytes(self._answer.body))
+        except SseError as error:
+            self._unreadable = str(error)
+        left = parser.finish()
+        return [*found, *([] if left is None else [left])]
+
+    def _answer_lines(self) -> list[Line]:
         """Reads in order, each followed by what it completed."""
         exchange, answer = self._exchange, self._answer
         body_bytes = [0] * len(exchange.reads)
@@ -148,7 +187,7 @@ class Telling:
             body_bytes[at] += end - before
             before = end
         by_read: dict[int, list[Event]] = {}
-        for one in answer.events:
+        for one in self._events():
             by_read.setdefault(self._read_of(one.end), []).append(one)
         lines: list[Line] = []
         for number, read in enumerate(exchange.reads):
@@ -198,6 +237,7 @@ class Telling:
         self._event_reads.append(read)
         self._split += first != read
         if event.data == DONE:
+            self._done = True
             return self._line("done", **place)
         try:
             chunk = read_chunk(event.data, self._target.emitted)
@@ -263,24 +303,24 @@ class Telling:
                 short["message"] = self._message
         return short
 
-    def end_line(self, ended_ns: int, ended: int) -> Line:
-        """How it ended. Comes after ``answer_lines``, whose counts it tells."""
-        answer = self._answer
+    def _end_line(self) -> Line:
+        """How it ended. Comes after ``_answer_lines``, whose counts it tells."""
+        answer, finished = self._answer, self._finished
         outcome, detail = self._outcome()
-        if answer.other_body and self._error is None:
+        if answer.body and not answer.streamed:
             self._error = self._body_error()
         return self._line(
             "end",
             outcome=outcome,
             detail=detail,
-            ended_ns=ended_ns,
-            ended_monotonic_ns=ended,
+            ended_ns=finished.ended_ns,
+            ended_monotonic_ns=finished.ended_monotonic_ns,
             status=answer.status,
             reads=len(self._exchange.reads),
             events=self._index,
             output_events=len(self._output_ns),
             malformed_events=self._malformed,
-            done=answer.done,
+            done=self._done,
             body_ended=answer.body_ended,
             finish_reason=None if self._finish is None else self._target.scrub(self._finish),
             completion_tokens=self._tokens,
@@ -291,7 +331,7 @@ class Telling:
 
     def _body_error(self) -> Line:
         """What a body that is no stream says."""
-        text = self._answer.other_body.decode("utf-8", "replace")
+        text = self._answer.body.decode("utf-8", "replace")
         try:
             error = read_chunk(text, ()).error
         except MalformedError:
@@ -302,32 +342,36 @@ class Telling:
         answer = self._answer
         if answer.status not in (None, 200):
             return "http_status", f"HTTP {answer.status}"
-        if answer.failure is not None and not answer.done:
+        if answer.failure is not None and not self._done:
             return answer.failure
-        if answer.other_body:
+        if not answer.streamed:
             return "not_a_stream", "the answer is no stream of server-sent events"
         if self._error is not None:
             return "server_error", "the stream holds an error of the server"
         return self._outcome_of_events()
 
     def _outcome_of_events(self) -> tuple[str, str | None]:
+        if self._unreadable is not None:
+            return "malformed_event", self._unreadable
         if self._malformed:
             return "malformed_event", f"events that are no chunks of a completion: {self._malformed}"
-        if not self._answer.done and (self._cut or self._finish is None):
+        if not self._done and (self._cut or self._finish is None):
             return (
                 "cut_off",
                 "the stream ended inside an event, or with neither [DONE] nor a reason to finish",
             )
         return "complete", None
 
-    def told(self, lines: list[Line]) -> Told:
+    def told(self) -> Told:
         """All of it."""
+        lines = [self._request_line(), *self._answer_lines()]
+        lines.append(self._end_line())
         return Told(
             number=self._job.number,
             warmup=self._job.warmup,
             outcome=lines[-1]["outcome"],
             lines=lines,
-            planned_ns=self._job.planned_monotonic_ns,
+            planned_ns=self._finished.planned_monotonic_ns,
             sent_ns=self._exchange.sent_monotonic_ns,
             output_ns=self._output_ns,
             event_reads=self._event_reads,

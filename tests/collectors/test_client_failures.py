@@ -20,7 +20,7 @@ from collectors.client_http import open_client
 from collectors.client_load import Load
 from collectors.client_plan import Prompt
 from collectors.client_request import perform
-from collectors.client_telling import Job, Target, Told
+from collectors.client_telling import Job, Target
 from collectors.client_wire import Wire
 from collectors.errors import CollectError
 from tests.collectors.client_runs import ROOT, Run
@@ -176,7 +176,7 @@ def test_past_the_limit_the_run_ends_with_what_it_has(run: Run, load: tuple[str,
 def test_nothing_is_begun_past_the_end_of_the_run() -> None:
     performed: list[Job] = []
 
-    def perform_never(job: Job) -> Told:
+    def perform_never(job: Job) -> bool:
         performed.append(job)
         raise AssertionError("past the end")
 
@@ -184,7 +184,7 @@ def test_nothing_is_begun_past_the_end_of_the_run() -> None:
     for due in (None, [0, 0, 0]):
         load = Load(perform_never, lambda: None)
         outcome = load.run(jobs, concurrency=2, due_ns=due, until_ns=time.monotonic_ns())
-        assert (outcome.told, outcome.stopped_by) == ([], "limit")
+        assert (outcome.sent, outcome.stopped_by) == (0, "limit")
     assert performed == []
 
 
@@ -195,18 +195,18 @@ def test_a_wire_that_was_stopped_connects_to_nobody() -> None:
         before = perform(one, wire, target, Job(0, False, Prompt("p"), 0, b"{}"), until_ns=None)
         wire.stop()
         after = perform(one, wire, target, Job(1, False, Prompt("p"), 0, b"{}"), until_ns=None)
-    assert (before.outcome, after.outcome, len(server.talks)) == ("complete", "stopped", 1)
+    assert (before.answer.failure, before.stopped, after.stopped, len(server.talks)) == (None, False, True, 1)
 
 
 def test_an_error_of_ours_inside_a_request_is_raised_and_ends_the_run() -> None:
     """The disk is full at the second request: the others are cut, and the error comes through."""
     cut = threading.Event()
 
-    def full(job: Job) -> Told:
+    def full(job: Job) -> bool:
         if job.number == 1:
             raise CollectError("disk", "is full", "make room")
         assert cut.wait(WAIT_S)
-        return Told(0, False, "stopped", [], None, None, [], [], 0, 0, None, None)
+        return True
 
     jobs = [Job(number, False, Prompt("p"), 0, b"{}") for number in range(2)]
     with pytest.raises(CollectError, match="is full"):
