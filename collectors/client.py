@@ -55,6 +55,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from collectors.client_answer import Job, Line, Told
 from collectors.client_http import open_client, require_httpx
 from collectors.client_load import Load, Outcome, told_by_signals
 from collectors.client_log import Spool, TokenLog
@@ -63,7 +64,7 @@ from collectors.client_plan import digest, schedule
 from collectors.client_request import perform
 from collectors.client_settings import Settings, settings
 from collectors.client_summary import failures, summary
-from collectors.client_telling import Job, Line, Told, tell
+from collectors.client_telling import tell
 from collectors.client_wire import Wire
 from collectors.errors import CollectError
 from collectors.launch import TIMED_OUT

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from types import FrameType
 
-from collectors.client_telling import Job
+from collectors.client_answer import Job
 
 MOST_OPEN = 1024
 """Threads, and with it requests, that an open loop has open at once; later ones are sent late, which the log tells."""

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
-from collectors.client_telling import Finished, Line
+from collectors.client_answer import Finished, Line
 from collectors.client_wire import Read
 from collectors.errors import CollectError
 

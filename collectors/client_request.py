@@ -10,7 +10,7 @@ import re
 import time
 from typing import TYPE_CHECKING
 
-from collectors.client_telling import Answer, Finished, Job, Target
+from collectors.client_answer import Answer, Finished, Job, Target
 from collectors.client_wire import Exchange, Wire
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from collectors.client_answer import Target
 from collectors.client_events import DEFAULT_EMITTED, emitted_field
 from collectors.client_plan import Prompt, body, endpoint, read_prompts
-from collectors.client_telling import Target
 from collectors.errors import CollectError
 from collectors.manifest import Pin, declared
 from collectors.secrets import HIDDEN, redact, shown_command

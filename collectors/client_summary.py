@@ -11,7 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from collectors.client_telling import Told
+from collectors.client_answer import Told
 
 
 def percentile(values: Sequence[int], share: float) -> int:
@@ -94,6 +94,12 @@ def _reads(told: Sequence[Told]) -> Iterator[str]:
         f"{shared} ({100 * shared / events:.1f}%) shared a read, at most {max(per_read)} in one; "
         f"{sum(one.split_events for one in told)} spread over several reads"
     )
+    late = [value for one in told for value in one.late_ns]
+    if late:
+        middle, high = (_time(percentile(late, share)) for share in (0.5, 0.95))
+        yield f"read after the kernel had the bytes, this client's own lateness: median {middle}, p95 {high}"
+    else:
+        yield "read after the kernel had the bytes, this client's own lateness: not known"
     early = sum(one.early_events for one in told)
     if early:
         yield f"events that the server says it emitted after their receipt: {early}; the two clocks differ"

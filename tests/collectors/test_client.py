@@ -307,10 +307,15 @@ def test_so_many_requests_are_open_at_once_and_never_more(run: Run) -> None:
         assert (line["connect_ns"] is not None) == new
         by_connection[line["connection"]] = by_connection.get(line["connection"], 0) + 1
     assert sum(by_connection.values()) == 12
-    # lines of a request stand together
-    assert [key for key, _ in groupby(line["request"] for line in log.lines[1:-1])] == [
-        line["request"] for line in log.of("end")
-    ]
+    # lines of a request stand together, by number
+    assert [key for key, _ in groupby(line["request"] for line in log.lines[1:-1])] == list(range(12))
+
+
+def test_a_connection_whose_answer_was_read_is_used_again(run: Run) -> None:
+    with Server(lambda talk: talk.tokens(1)) as server:
+        log = run(server.url, "--requests", "3")
+    assert [line["connection"] for line in log.of("request")] == [0, 0, 0]
+    assert [line["connect_ns"] is None for line in log.of("request")] == [False, True, True]
 
 
 @pytest.mark.parametrize("spacing", ["fixed", "poisson"])

@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 
 from collectors import manifest
+from collectors.client_answer import Job, Target
 from collectors.client_http import open_client
 from collectors.client_load import Load
 from collectors.client_plan import Prompt
 from collectors.client_request import perform
-from collectors.client_telling import Job, Target
 from collectors.client_wire import Wire
 from collectors.errors import CollectError
 from tests.collectors.client_runs import ROOT, Run
@@ -195,7 +195,11 @@ def test_a_wire_that_was_stopped_connects_to_nobody() -> None:
         before = perform(one, wire, target, Job(0, False, Prompt("p"), 0, b"{}"), until_ns=None)
         wire.stop()
         after = perform(one, wire, target, Job(1, False, Prompt("p"), 0, b"{}"), until_ns=None)
-    assert (before.answer.failure, before.stopped, after.stopped, len(server.talks)) == (None, False, True, 1)
+        again = perform(one, wire, target, Job(2, False, Prompt("p"), 0, b"{}"), until_ns=None)
+    assert (before.answer.failure, before.stopped, len(server.talks)) == (None, False, 1)
+    assert [(one.stopped, one.exchange.connect_ns, one.exchange.sent_ns) for one in (after, again)] == [
+        (True, None, None)
+    ] * 2
 
 
 def test_an_error_of_ours_inside_a_request_is_raised_and_ends_the_run() -> None:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from collectors.client_answer import Told
 from collectors.client_events import (
     DEFAULT_EMITTED,
     Chunk,
@@ -22,7 +23,6 @@ from collectors.client_events import (
 )
 from collectors.client_plan import Prompt, body, endpoint, read_prompts, schedule
 from collectors.client_summary import first_output_ns, gaps, percentile, summary
-from collectors.client_telling import Told
 from collectors.errors import CollectError
 
 FIELDS = [emitted_field(word) for word in DEFAULT_EMITTED]
@@ -239,7 +239,7 @@ def told(number: int, **fields: Any) -> Told:
     given_ones: dict[str, Any] = {
         "warmup": False, "outcome": "complete", "lines": [], "planned_ns": None, "sent_ns": 100,
         "output_ns": [1_100, 1_100, 4_100], "event_reads": [1, 1, 2, 3], "split_events": 0, "early_events": 0,
-        "completion_tokens": None, "message": None,
+        "late_ns": [10, 20], "completion_tokens": None, "message": None,
     }  # fmt: skip
     return Told(number=number, **(given_ones | fields))
 
@@ -270,6 +270,7 @@ def test_the_summary_leaves_out_of_the_times_what_it_counts() -> None:
         "time between output events, each request's p95: median 3.000 us, p95 5.000 us (2 requests)",
         "tokens per answer: the server did not tell for every request; an event may hold several tokens",
         "events: 14 in 11 reads, 1.27 per read; 6 (42.9%) shared a read, at most 2 in one; 0 spread over several reads",
+        "read after the kernel had the bytes, this client's own lateness: median 10 ns, p95 20 ns",
         "clock: c",
         "measured at the client's socket: the times hold the server, the network and this client;"
         " they are not the engine's step times",
