@@ -42,11 +42,16 @@ class Session:
         environment: Mapping[str, str] | None = None,
         who: Identity | None = None,
         wait_s: float = 10.0,
+        engine_here: bool = True,
     ) -> None:
-        """``pins``: declared ones; ``wait_s``: how long to wait for rank 0's clock."""
+        """``pins``: declared ones; ``wait_s``: how long to wait for rank 0's clock.
+
+        ``engine_here``: False for a client, whose own environment says nothing about the engine: then neither
+        versions nor variables are recorded, and no pin is found.
+        """
         environment = os.environ if environment is None else environment
         who = who or identity(environment)
-        kept, withheld = recorded_environment(environment)
+        kept, withheld = recorded_environment(environment if engine_here else {})
         self.folder = folder
         self._wait_s = wait_s
         self._environment = environment
@@ -65,10 +70,10 @@ class Session:
             started_ns=time.time_ns(),
             collector_version=_version("tracebound"),
             anchors=[clocks.anchor()],
-            versions=versions(),
+            versions=versions() if engine_here else {},
             environment=kept,
             withheld=withheld,
-            pins={**found_pins(command), **pins},
+            pins={**(found_pins(command) if engine_here else {}), **pins},
         )
 
     @property

@@ -13,13 +13,13 @@ import shutil
 import sys
 from pathlib import Path
 
-from collectors.cli import command_option, common_options, given_command
 from collectors.errors import CollectError
 from collectors.manifest import declared
 from collectors.nsys.capture import Job, capture, who_is_it
 from collectors.nsys.installed import ask
 from collectors.nsys.plan import DURATION_S, Wanted, plan
 from collectors.nsys.several import capture_all
+from collectors.options import command_option, common_options, given_command
 
 _EXAMPLES = f"""\
 examples:

@@ -13,10 +13,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from collectors import manifest
-from collectors.cli import command_option, common_options, given_command
 from collectors.errors import CollectError
 from collectors.launch import run as run_command
 from collectors.manifest import Manifest, Pin, RankRecord
+from collectors.options import command_option, common_options, given_command
 from collectors.processes import run_ranks
 from collectors.run_folder import RunFolder
 from collectors.torch_profiler.ranks import is_alive
