@@ -28,7 +28,9 @@ def main(argv: Sequence[str] | None = None, prog: str = "python -m collectors") 
     words = list(sys.argv[1:] if argv is None else argv)
     command = next((word for word in words if not word.startswith("-")), None)
     parser = argparse.ArgumentParser(
-        prog=prog, description="Capture a run on the target ranks, with all that a later reader needs."
+        prog=prog,
+        description="Capture a run on the target ranks, with all that a later reader needs.",
+        epilog=f"Example: {prog} nsys -o run -- python decode.py",
     )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, module in COMMANDS.items():

@@ -146,7 +146,7 @@ def _rank_table(diagnosis: Diagnosis) -> str:
         [
             str(rank.rank),
             ms(step, n),
-            *(percent(part, step) for part in parts),
+            *(percent(part, step) if rank.device_span is not None else "-" for part in parts),
             _of(last.get(rank.rank)),
             path.get(rank.rank, "-"),
             _offset(rank),

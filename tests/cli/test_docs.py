@@ -13,6 +13,7 @@ from analyzer.categories import CATEGORY_NAMES, EXPOSURE_NAMES
 from analyzer.cli import app
 from analyzer.report.csv_tables import TABLES
 from analyzer.report.labels import CATEGORY_WORDS, EXPOSURE_WORDS, PATH_GROUPS
+from collectors.cli import COMMANDS as COLLECTORS
 from tests.cli.conftest import run
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -62,7 +63,8 @@ def test_each_documented_option_exists(command: str) -> None:
 
 
 def test_each_documented_command_exists() -> None:
-    assert set(re.findall(r"^##+ `tracebound ([\w -]+)`", CLI, re.MULTILINE)) == set(COMMANDS)
+    collectors = {f"collect {name}" for name in COLLECTORS}
+    assert set(re.findall(r"^##+ `tracebound ([\w -]+)`", CLI, re.MULTILINE)) == set(COMMANDS) | collectors
 
 
 @pytest.mark.parametrize("command", sorted(COMMANDS))
@@ -89,7 +91,9 @@ def test_the_rank_table_shows_each_category_once() -> None:
     assert sorted(grouped) == sorted(CATEGORY_NAMES.values())
 
 
-@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "docs/README.md", "docs/cli.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "CONTRIBUTING.md", "docs/README.md", "docs/cli.md", "docs/capture.md"]
+)
 def test_links_lead_somewhere(page: str) -> None:
     path = ROOT / page
     for target in re.findall(r"\]\(([^)#]+)\)", path.read_text(encoding="utf-8")):

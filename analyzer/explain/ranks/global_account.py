@@ -121,7 +121,7 @@ def _why_none(busy: Sequence[RankReport], joint: Joint) -> str:
     ranks = [report.rank.rank for report in busy]
     alone = [rank for rank in ranks if rank not in alignment.maps]
     if len(busy) < 2:
-        return "one rank alone has no global path"
+        return "one rank alone has no global path" if busy else "no rank's device work was recorded"
     if not any(alignment.maps[rank].shared_calls for rank in ranks if rank in alignment.maps):
         return "the ranks share no collective that could align their clocks"
     if alone:
