@@ -91,7 +91,8 @@ def notes(capture: Capture) -> list[str]:
                 f"Rank {record.rank}: its collector did not end: killed, or still at work. The run is partial."
             )
         elif record.status != "complete":
-            sentences.append(f"Rank {record.rank}: its capture {record.status}; the run is partial.")
+            how = "its capture was cut off" if record.status == "killed" else "its capture failed"
+            sentences.append(f"Rank {record.rank}: {how}; the run is partial.")
         if record.exit_code:
             sentences.append(f"Rank {record.rank}: the command ended with exit code {record.exit_code}.")
     slow = [

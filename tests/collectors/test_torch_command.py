@@ -86,8 +86,14 @@ def test_the_analyzer_reads_them_with_their_ranks_and_steps(run: tuple[Path, int
     capture = read(sorted(folder.glob("*.gz")))
     assert capture.ranks == tuple(range(ranks))
     assert [trace.world_size for trace in capture.traces] == [ranks] * ranks
-    steps = analyze(capture).diagnosis.steps
-    assert (steps.rule, steps.count) == ("profiler-step", 5)
+    found = analyze(read(folder)).diagnosis
+    assert (found.steps.rule, found.steps.count) == ("profiler-step", 5)
+    assert found.boundary == "host"
+    assert [rank.clock.offset_ns for rank in found.ranks] == [0] * ranks
+    assert all(rank.device_span is None and len(rank.windows) == 5 for rank in found.ranks)
+    assert found.rank_basis == "the run's manifest"
+    assert found.run is not None
+    assert found.run.complete
     for trace in capture.traces:
         names = [trace.process.names[code] for code in trace.process.host.name]
         assert tuple(name for name in names if name.startswith("ProfilerStep#")) == STEPS
@@ -104,9 +110,13 @@ def test_one_killed_rank_leaves_the_others_captures(tmp_path: Path) -> None:
     assert (second.status, second.files) == ("killed", [])
     assert first.status in ("failed", "killed")  # by the broken connection, or by torchrun's SIGTERM
     assert first.captured_steps == 3
-    capture = read([tmp_path / "run" / first.files[0].path])
-    assert capture.ranks == (0,)
-    assert analyze(capture).diagnosis.steps.count == 3
+    capture = read(tmp_path / "run")
+    assert (capture.ranks, capture.missing_ranks) == ((0,), (1,))
+    found = analyze(capture).diagnosis
+    assert found.steps.count == 3
+    assert found.run is not None
+    assert not found.run.complete
+    assert any(note.startswith("Rank 1: its capture was cut off") for note in found.notes)
 
 
 # -- plain programs ---------------------------------------------------------------------------------

@@ -64,7 +64,7 @@ def test_the_report_names_the_run(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("status", "words"),
-    [("running", "did not end"), ("failed", "its capture failed"), ("killed", "its capture killed")],
+    [("running", "did not end"), ("failed", "its capture failed"), ("killed", "its capture was cut off")],
 )
 def test_a_rank_that_did_not_end_makes_the_run_partial(status: str, words: str, tmp_path: Path) -> None:
     found = diagnosed(tmp_path, [BASE, replace(BASE, rank=1, status=status, exit_code=9)])
