@@ -9,7 +9,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
@@ -126,12 +126,18 @@ def _signal(process: subprocess.Popen[bytes], number: int) -> None:
 @contextmanager
 def passing_signals_on(process: subprocess.Popen[bytes]) -> Iterator[None]:
     """SIGINT and SIGTERM go to the process's group while the block runs; only in the main thread."""
+    with signals_to(lambda number: _signal(process, number)):
+        yield
 
-    def pass_on(number: int, _: FrameType | None) -> None:
-        _signal(process, number)
 
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    before = {number: signal.signal(number, pass_on) for number in numbers}
+@contextmanager
+def signals_to(handle: Callable[[int], None]) -> Iterator[None]:
+    """SIGINT and SIGTERM are handled by their number while the block runs; only in the main thread."""
+
+    def told(number: int, _: FrameType | None) -> None:
+        handle(number)
+
+    before = {number: signal.signal(number, told) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:

@@ -169,9 +169,10 @@ def declared(words: Sequence[str]) -> dict[str, Pin]:
         name, equals, value = word.partition("=")
         if not equals or not value or name not in PINS:
             known = ", ".join(PINS)
-            raise ValueError(f"--pin {name}: write NAME=VALUE with one of these names: {known}")
+            what = "is no name of a pin" if equals and value else "has no value"
+            raise ValueError(f"{name!r} {what}; write NAME=VALUE with one of these names: {known}")
         if is_secret(value):
-            raise ValueError(f"--pin {name}: the value looks like a credential; manifests are passed around")
+            raise ValueError(f"the value of {name} looks like a credential; manifests are passed around")
         pins[name] = Pin(value, "declared")
     return pins
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import os
-import signal
 import socket
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from types import FrameType
+from collections.abc import Mapping, Sequence
 
 from collectors.errors import CollectError
-from collectors.launch import end, rank_environment
+from collectors.launch import end, rank_environment, signals_to
 
 
 def run_ranks(command: Sequence[str], count: int, environment: Mapping[str, str]) -> list[int]:
@@ -23,7 +20,13 @@ def run_ranks(command: Sequence[str], count: int, environment: Mapping[str, str]
     """
     common = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(_free_port()), **environment}
     processes: list[subprocess.Popen[bytes]] = []
-    with _passing_signals_on(processes):
+
+    def pass_on(number: int) -> None:
+        for process in processes:
+            if process.poll() is None:
+                os.killpg(process.pid, number)
+
+    with signals_to(pass_on):
         try:
             for rank in range(count):
                 own = rank_environment(rank, count, common)
@@ -42,18 +45,3 @@ def _free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port: int = server.getsockname()[1]
     return port
-
-
-@contextmanager
-def _passing_signals_on(processes: list[subprocess.Popen[bytes]]) -> Iterator[None]:
-    def pass_on(number: int, _: FrameType | None) -> None:
-        for process in processes:
-            if process.poll() is None:
-                os.killpg(process.pid, number)
-
-    before = {number: signal.signal(number, pass_on) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -68,6 +68,27 @@ class RunFolder:
         """What all ranks wrote down so far. Raises ManifestError for a damaged record."""
         return [manifest.read_record(path) for path in sorted((self.path / "ranks").glob("rank*.json"))]
 
+    def refuse_used(self, rank: int, collector: str) -> None:
+        """Raises CollectError where the folder holds a whole capture of this rank, or one of another collector.
+
+        What an attempt left that did not come to an end is replaced.
+        """
+        try:
+            records = self.records()
+        except ManifestError as error:
+            raise CollectError(str(self.path), str(error), "pass another folder with -o") from error
+        others = sorted({record.collector for record in records} - {collector})
+        if others:
+            raise CollectError(
+                str(self.path), f"holds a capture of the collector {others[0]}", "pass another folder with -o"
+            )
+        if any(record.rank == rank and record.status == "complete" for record in records):
+            raise CollectError(
+                str(self.path),
+                f"holds the capture of rank {rank} already",
+                "pass another folder with -o, or remove this one",
+            )
+
     def write(self, record: RankRecord) -> None:
         """Put down one rank's record and make the manifest anew. Raises CollectError where the disk is full."""
         try:

@@ -113,6 +113,9 @@ def _expand_one(given: str | Path) -> list[Path]:
 def _traces_in(folder: Path) -> list[Path]:
     traces = _walk(folder)
     if not traces:
+        if any(folder.glob("rank*.tokens.jsonl")):
+            why = "holds a client's token log and no trace; this version analyzes traces only"
+            raise TraceError(str(folder), "", why, "give the folder of the engine's capture")
         raise TraceError(str(folder), "", "the folder holds no trace", describe.ACCEPTED)
     return traces
 

@@ -19,6 +19,7 @@ ROWS_SHOWN = 6
 ROWS_IN_APPENDIX = 24
 US = 1_000
 UNALIGNED = "The ranks share no collective that could put them on one clock: each is explained by itself."
+ONE_KERNEL = "the manifest, which says that they ran on one host"
 BY_MESSAGES = "what the run's manifest says of their hosts' clocks"
 CLOCKS = (
     "The ranks' clocks. An offset is what must be added to a rank's times to get the reference rank's; the interval"
@@ -92,10 +93,12 @@ def _intro(diagnosis: Diagnosis) -> str:
     aligned = _aligned(diagnosis)
     worst = max(aligned, key=lambda rank: (rank.clock.uncertainty_ns or 0, -rank.rank))
     others = [rank for rank in aligned if rank.rank != rank.clock.reference_rank]
+    one_host = all(rank.clock.interval_ns == (0, 0) for rank in others)
     shared = not others or any(rank.clock.shared_calls != 0 for rank in others)
+    how = "the collectives that they share" if shared else ONE_KERNEL if one_host else BY_MESSAGES
     text = (
         f"{len(aligned)} of {count(len(diagnosis.ranks), 'rank')} are on the clock of rank"
-        f" {aligned[0].clock.reference_rank}, by {'the collectives that they share' if shared else BY_MESSAGES};"
+        f" {aligned[0].clock.reference_rank}, by {how};"
         f" uncertainty at most {_us(worst.clock.uncertainty_ns or 0)} µs (rank {worst.rank})."
     )
     if diagnosis.global_ is None:

@@ -25,7 +25,6 @@ from collectors.client.settings import Settings, settings
 from collectors.client.summary import failures, summary
 from collectors.client.telling import tell
 from collectors.client.wire import Wire
-from collectors.errors import CollectError
 from collectors.launch import TIMED_OUT
 from collectors.manifest import Pin
 from collectors.run_folder import RunFolder
@@ -49,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
     given = settings(arguments, os.environ)
     version = require_httpx(given.target.url)
     folder = RunFolder(given.output)
-    _refuse_another_record(folder)
+    folder.refuse_used(0, "client")
     session = Session(folder, "client", command=given.command, pins=given.pins, engine_here=False)
     with session:
         session.note_down(
@@ -89,15 +88,6 @@ def _logged(
                 told.append(replace(found, lines=[]))
             log.write([_last_line(outcome, given)])
             return outcome, told, log.finish()
-
-
-def _refuse_another_record(folder: RunFolder) -> None:
-    """An engine's capture and the client's log in one folder would share the record of a rank."""
-    others = [record.collector for record in folder.records() if record.collector != "client"]
-    if others:
-        raise CollectError(
-            str(folder.path), f"holds a capture of the collector {others[0]}", "pass another folder with -o"
-        )
 
 
 def _drive(load: Load, given: Settings, jobs: Sequence[Job], until_ns: int | None) -> Outcome:

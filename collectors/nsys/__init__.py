@@ -133,7 +133,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         pins = declared(arguments.pin)
     except ValueError as error:
-        raise CollectError("options", str(error), "see --help") from error
+        raise CollectError("--pin", str(error), "change or leave out the pin") from error
     job = Job(
         output=arguments.output,
         nsys=ask(arguments.nsys, gpu_metrics=arguments.gpu_metrics),

@@ -57,6 +57,7 @@ def capture(job: Job, environment: Mapping[str, str]) -> int:
     who = who_is_it(job, environment)
     launcher = launchers.launcher_of(job.command)
     folder = RunFolder(job.output)
+    folder.refuse_used(who.rank, "nsys")
     session = Session(folder, "nsys", command=job.command, pins=job.pins, environment=environment, who=who)
     with session, _work(folder, who.rank) as work:
         session.note_down(

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from multiprocessing import get_context
-from multiprocessing.process import BaseProcess
-from types import FrameType
 
 from collectors.errors import CollectError
-from collectors.launch import identity, rank_environment
+from collectors.launch import identity, rank_environment, signals_to
 from collectors.nsys import launchers
 from collectors.nsys.capture import Job, capture
 
@@ -38,7 +33,13 @@ def capture_all(job: Job, count: int) -> int:
     ]
     for rank in ranks:
         rank.start()
-    with _passing_signals_on(ranks):
+
+    def pass_on(number: int) -> None:
+        for rank in ranks:
+            if rank.is_alive() and rank.pid is not None:
+                os.kill(rank.pid, number)
+
+    with signals_to(pass_on):
         for rank in ranks:
             rank.join()
     codes = [rank.exitcode or 0 for rank in ranks]
@@ -54,19 +55,3 @@ def _rank(job: Job, rank: int, count: int) -> None:
         sys.stderr.write(f"error: rank {rank}: {error}\n")
         code = error.exit_code
     sys.exit(code)
-
-
-@contextmanager
-def _passing_signals_on(ranks: Sequence[BaseProcess]) -> Iterator[None]:
-    def pass_on(number: int, _: FrameType | None) -> None:
-        for rank in ranks:
-            if rank.is_alive() and rank.pid is not None:
-                os.kill(rank.pid, number)
-
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    before = {number: signal.signal(number, pass_on) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

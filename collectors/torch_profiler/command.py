@@ -85,9 +85,10 @@ def run(arguments: argparse.Namespace) -> int:
     told = {
         name: getattr(arguments, name) for name in ("wait", "warmup", "active", "shapes", "stacks", "memory")
     }
+    pins = _pins(arguments.pin)
     folder = RunFolder(Path(arguments.output).absolute())
     _refuse_ended(folder)
-    environment = os.environ | environment_of(str(folder.path), told, _pins(arguments.pin))
+    environment = os.environ | environment_of(str(folder.path), told, pins)
     settled(Settings(), environment)  # says now what every rank would say
     if arguments.processes is None:
         code = run_command(command, environment=environment).exit_code
@@ -114,6 +115,10 @@ def _pins(words: Sequence[str]) -> dict[str, Pin]:
 
 def _refuse_ended(folder: RunFolder) -> None:
     """Another host's ranks of this run may be there already; none of them has ended yet."""
+    others = sorted({record.collector for record in folder.records()} - {"torch"})
+    if others:
+        why = f"holds a capture of the collector {others[0]}"
+        raise CollectError(str(folder.path), why, "pass another folder with -o")
     if any(record.status != "running" for record in folder.records()):
         raise CollectError(str(folder.path), "holds a run already", "pass another folder with -o")
 
@@ -136,6 +141,7 @@ def _checked(folder: RunFolder, code: int, processes: int | None) -> int:
     records = folder.records()
     problems = _problems(folder, records, processes)
     if not problems:
+        _say_what_is_there(folder, records)
         return code
     if code:
         for problem in problems:
@@ -148,6 +154,15 @@ def _checked(folder: RunFolder, code: int, processes: int | None) -> int:
         "; ".join(problems),
         "see the notes in manifest.json; what the others captured is usable",
     )
+
+
+def _say_what_is_there(folder: RunFolder, records: Sequence[RankRecord]) -> None:
+    """How many steps there are; a loop that ended early has fewer than were asked for, and a note."""
+    steps = sorted({record.captured_steps or 0 for record in records})
+    shown = str(steps[0]) if len(steps) == 1 else f"{steps[0]} to {steps[-1]}"
+    sys.stderr.write(f"{len(records)} ranks, {shown} steps in {folder.path}\n")
+    for note in dict.fromkeys(note for record in records for note in record.notes):
+        sys.stderr.write(f"note: {note}\n")
 
 
 def _problems(folder: RunFolder, records: Sequence[RankRecord], processes: int | None) -> list[str]:

@@ -44,6 +44,9 @@ def refuse_used(folder: RunFolder, who: Identity) -> None:
         records = folder.records()
     except ManifestError as error:
         raise CollectError(str(folder.path), str(error), "pass another folder") from error
+    others = sorted({record.collector for record in records} - {"torch"})
+    if others:
+        raise _taken(folder, f"holds a capture of the collector {others[0]}")
     for record in records:
         if record.rank == who.rank:
             if record.status != "running":

@@ -9,6 +9,8 @@ from collectors.manifest import Inflation
 
 MIN_TIMED_STEPS = 3
 """Fewer steps have no median that means anything."""
+NO_FASTER = 0.95
+"""A profiler makes no step faster: where profiled steps take less than that of plain ones, the loop was not steady."""
 
 
 class StepTimes:
@@ -33,11 +35,17 @@ class StepTimes:
         return None if self._began_ns is None else now - self._began_ns
 
     def inflation(self) -> tuple[Inflation | None, str]:
-        """The median profiled step over the median plain step; None and the reason with too few of either."""
+        """The median profiled step over the median plain step; None and the reason where that cannot be told."""
         plain, profiled = self.plain_ns, self.profiled_ns
         if min(len(plain), len(profiled)) < MIN_TIMED_STEPS:
             return None, (
                 f"profiling cost not measured: {len(plain)} plain and {len(profiled)} profiled steps were timed, "
                 f"{MIN_TIMED_STEPS} of each are needed (of the plain ones the first does not count)"
             )
-        return Inflation(round(median(profiled)), round(median(plain)), len(profiled), len(plain)), ""
+        cost = Inflation(round(median(profiled)), round(median(plain)), len(profiled), len(plain))
+        if cost.ratio < NO_FASTER:
+            return None, (
+                f"profiling cost not measured: steps took {cost.plain_step_ns / 1e6:.3f} ms before the window and "
+                f"{cost.profiled_step_ns / 1e6:.3f} ms in it, so the loop was still warming up; wait for more steps"
+            )
+        return cost, ""

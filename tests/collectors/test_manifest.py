@@ -185,3 +185,18 @@ def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(CollectError, match="cannot be written"):
         RunFolder(tmp_path / "file" / "run")
+
+
+def test_a_folder_holds_one_run_of_one_collector(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path / "run")
+    folder.write(replace(FULL, status="failed", files=[]))
+    folder.refuse_used(1, "nsys")  # what did not come to an end is replaced
+    with pytest.raises(CollectError, match="holds a capture of the collector nsys"):
+        folder.refuse_used(0, "client")
+    folder.write(FULL)
+    folder.refuse_used(0, "nsys")  # another rank of the same run
+    with pytest.raises(CollectError, match="holds the capture of rank 1 already"):
+        folder.refuse_used(1, "nsys")
+    folder.record_path(1).write_text("{")
+    with pytest.raises(CollectError, match="pass another folder"):
+        folder.refuse_used(0, "nsys")

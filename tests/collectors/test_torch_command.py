@@ -72,7 +72,10 @@ def test_every_rank_leaves_a_record_and_a_file(run: tuple[Path, int]) -> None:
         assert (record.world_size, record.local_rank, record.launcher) == (ranks, record.rank, "torchrun")
         assert [file.path for file in record.files] == [f"rank{record.rank}.pt.trace.json.gz"]
         assert (record.captured_steps, record.steps) == (5, "marked")
-        assert record.inflation is not None and record.inflation.plain_steps == 3
+        if record.inflation is None:  # three steps of a loop that just began may be slower than profiled ones
+            assert "still warming up" in record.notes[-1]
+        else:
+            assert record.inflation.plain_steps == 3
     assert [record.clock_bound for record in whole.ranks] == [
         None,
         *[manifest.ClockBound(0, 0, 0, 0)] * (ranks - 1),
@@ -177,7 +180,10 @@ def test_a_folder_that_holds_a_run_is_refused_before_the_program(tmp_path: Path)
     [
         (["torch", "-o", "{}", "--active", "0", "--", "true"], "is no cycle of steps"),
         (["torch", "-o", "{}", "--processes", "0", "--", "true"], "--processes: is 0"),
-        (["torch", "-o", "{}", "--pin", "colour=red", "--", "true"], "--pin colour: write NAME=VALUE"),
+        (
+            ["torch", "-o", "{}", "--pin", "colour=red", "--", "true"],
+            "--pin: 'colour' is no name of a pin; write NAME=VALUE",
+        ),
         (["torch", "-o", "{}"], "command: there is none"),
         (["torch", "-o", "{}", "--", "no-such-program"], "no-such-program: cannot be started"),
     ],

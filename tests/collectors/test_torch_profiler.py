@@ -15,8 +15,9 @@ import pytest
 from analyzer.pipeline import analyze, read
 from collectors import manifest
 from collectors.errors import CollectError
-from collectors.manifest import RankRecord
+from collectors.manifest import Inflation, RankRecord
 from collectors.torch_profiler import Capture, capture
+from collectors.torch_profiler.step_times import StepTimes
 from tests.collectors.torch_programs import FULL_DISK, LOOP
 
 torch = pytest.importorskip("torch")
@@ -96,10 +97,34 @@ def test_plain_and_profiled_steps_are_timed(tmp_path: Path) -> None:
     """Of 5 plain steps the first is left out."""
     with capture(tmp_path, wait=5, warmup=1, active=4) as steps:
         loop(steps, 10)
-    inflation = record(tmp_path).inflation
-    assert inflation is not None
-    assert (inflation.plain_steps, inflation.profiled_steps) == (4, 4)
-    assert 0 < inflation.plain_step_ns < inflation.profiled_step_ns
+    rank = record(tmp_path)
+    if rank.inflation is None:  # how long steps take is the machine's affair
+        assert any("still warming up" in note for note in rank.notes)
+    else:
+        assert (rank.inflation.plain_steps, rank.inflation.profiled_steps) == (4, 4)
+        assert rank.inflation.plain_step_ns > 0
+
+
+@pytest.mark.parametrize(
+    ("plain", "profiled", "expected"),
+    [
+        ([100, 120, 110], [150, 170, 160, 900], Inflation(165, 110, 4, 3)),
+        ([100, 100, 100], [96, 96, 96], Inflation(96, 100, 3, 3)),
+        ([2_000_000, 2_000_000, 2_000_000], [1_000_000] * 3, "2.000 ms before the window and 1.000 ms in it"),
+        ([100, 100], [150] * 9, "2 plain and 9 profiled steps were timed"),
+    ],
+)
+def test_what_profiling_costs_is_a_ratio_of_medians_or_unknown(
+    plain: list[int], profiled: list[int], expected: Inflation | str
+) -> None:
+    times = StepTimes()
+    times.plain_ns, times.profiled_ns = plain, profiled
+    found, why = times.inflation()
+    if isinstance(expected, str):
+        assert found is None
+        assert expected in why
+    else:
+        assert (found, why) == (expected, "")
 
 
 @pytest.mark.parametrize(("wait", "active", "plain"), [(0, 5, 0), (3, 5, 2), (9, 2, 8)])
@@ -164,7 +189,7 @@ def test_the_environment_wins_over_arguments(tmp_path: Path, monkeypatch: pytest
         ("TRACEBOUND_ACTIVE", "0", "is no cycle of steps"),
         ("TRACEBOUND_STACKS", "yes", "set 1 or 0"),
         ("TRACEBOUND_PINS", "model=m", "is no JSON"),
-        ("TRACEBOUND_PINS", '{"colour": "red"}', "--pin colour"),
+        ("TRACEBOUND_PINS", '{"colour": "red"}', "'colour' is no name of a pin"),
     ],
 )
 def test_what_the_environment_cannot_mean_is_refused(

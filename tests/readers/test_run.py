@@ -101,3 +101,9 @@ def test_a_manifest_can_be_named(tmp_path: Path) -> None:
 def test_some_ranks_keep_their_records(tmp_path: Path) -> None:
     capture = pipeline.read(run_of(tmp_path).path, ranks=[2, 0])
     assert [record.rank for record in capture.records if record is not None] == [0, 2]
+
+
+def test_a_clients_log_is_no_capture_and_that_is_said(tmp_path: Path) -> None:
+    (tmp_path / "rank0.tokens.jsonl").write_text("{}\n")
+    with pytest.raises(TraceError, match="holds a client's token log and no trace"):
+        pipeline.read(tmp_path)
