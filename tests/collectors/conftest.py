@@ -14,7 +14,6 @@ from collectors.cli import main
 from collectors.client import command as client
 from tests.collectors.client_runs import Log, Run, WatchedWire
 
-
 RUN_NSYS = {"test_nsys.py", "test_ranges.py", "test_capture_page.py", "test_h200_script.py"}
 
 
