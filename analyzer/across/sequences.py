@@ -38,6 +38,8 @@ DOUBT = 3.0
 """So many square roots of the count are noise in what the ends say for one offset and against another ..."""
 EXPECTED = 2.0
 """... and so many times more where one of them is expected: next to none on one clock."""
+LOST_BY_CHANCE = 2.0
+"""So many square roots of the records without a partner are noise in their number: those at the edges do not count."""
 DECISIVE = 3 * LOSS_NATS
 """Evidence beyond noise that decides."""
 ALIKE = 1.5
@@ -175,7 +177,10 @@ def _chosen(
         lost, strayed = _cost(a, b, pairs, few)
         more = strayed - strayed_at_best
         allowed = times * noise + (few * float(np.log(ALIKE)) if pairs.is_next_to(best) else 0.0)
-        return bool(lost - lost_at_best + max(more - allowed, min(more, 0.0)) >= DECISIVE)
+        fewer = lost - lost_at_best
+        by_chance = LOSS_NATS * LOST_BY_CHANCE * (max(lost, lost_at_best) / LOSS_NATS) ** 0.5
+        evidence = max(fewer - by_chance, min(fewer, 0.0)) + max(more - allowed, min(more, 0.0))
+        return bool(evidence >= DECISIVE)
 
     expected = _next_to_none([pairs for pairs in enough if not worse(pairs, EXPECTED)]) if one_clock else None
     rivals = [pairs for pairs in enough if not worse(pairs) and not pairs.is_same(best)]

@@ -338,7 +338,7 @@ def wandering(seed: int, rank: int, label: str) -> list[At]:
 SHIFT = {0: 0, 1: 5_300, 2: -2_300}
 
 
-@pytest.mark.parametrize("seed", [4, 7, 10, 13])
+@pytest.mark.parametrize("seed", [4, 7, 13])
 def test_one_offset_must_fit_all_groups_of_two_ranks(seed: int) -> None:
     """Neither group alone tells the offsets; together they do."""
     mine = {label: [wandering(seed, rank, label) for rank in range(3)] for label in ("custom", "deepep")}
