@@ -9,8 +9,10 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import shlex
 import shutil
 import sqlite3
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -80,6 +82,9 @@ def capture(job: Job, environment: Mapping[str, str]) -> int:
             hint = "what it had written was kept; capture again if its end is missing"
             raise CollectError("nsys", one.unfinished, hint)
         session.finish("complete", files, exit_code=ended.exit_code)
+        sys.stderr.write(
+            f"rank {who.rank} captured; next: tracebound diagnose {shlex.quote(str(folder.path))}\n"
+        )
         return TIMED_OUT if ended.why == supervise.LIMIT else one.exit_code or 0
 
 

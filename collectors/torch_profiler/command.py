@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -160,7 +161,9 @@ def _say_what_is_there(folder: RunFolder, records: Sequence[RankRecord]) -> None
     """How many steps there are; a loop that ended early has fewer than were asked for, and a note."""
     steps = sorted({record.captured_steps or 0 for record in records})
     shown = str(steps[0]) if len(steps) == 1 else f"{steps[0]} to {steps[-1]}"
-    sys.stderr.write(f"{len(records)} ranks, {shown} steps in {folder.path}\n")
+    sys.stderr.write(
+        f"{len(records)} ranks, {shown} steps; next: tracebound diagnose {shlex.quote(str(folder.path))}\n"
+    )
     for note in dict.fromkeys(note for record in records for note in record.notes):
         sys.stderr.write(f"note: {note}\n")
 

@@ -9,6 +9,7 @@ import pytest
 
 from analyzer import pipeline
 from analyzer.diagnosis import Diagnosis, PinnedFact
+from analyzer.explain.check_up.examine import examine
 from analyzer.report import outputs
 from collectors.manifest import ClockBound, Inflation, Pin, RankRecord
 from collectors.run_folder import RunFolder
@@ -82,6 +83,18 @@ def test_what_profiling_cost_is_told_first(profiled: int, told: bool, tmp_path: 
     assert found.run is not None
     assert found.run.ranks[1].profiled_step_ns == profiled * 10_000
     assert found.run.ranks[0].plain_step_ns is None
+
+
+@pytest.mark.parametrize(("absent", "told"), [(True, True), (False, False)])
+def test_the_check_up_says_that_there_was_no_device(absent: bool, told: bool, tmp_path: Path) -> None:
+    device = {"before": {"absent": "no driver"}} if absent else {"before": {"devices": []}}
+    home = RunFolder(tmp_path / "run")
+    run = team(1, lambda rank, step: (host(50_000),))
+    (file,) = written(run, home.path, "kineto")
+    home.write(replace(BASE, world_size=None, device=device, files=[home.describe(file, "kineto-json")]))
+    capture = pipeline.read(home.path)
+    found = examine(capture, pipeline.analyze(capture).diagnosis, version="0")
+    assert any(note.code == "no-device" and "no driver" in note.text for note in found.notes) == told
 
 
 # -- clocks -----------------------------------------------------------------------------------------

@@ -208,7 +208,7 @@ def _open(entry: Open, ranks: Sequence[RankHolds], capture: Capture, collectives
         remedy = remedies.counters(tools[min(tools, key=lambda kind: kind != remedies.NSYS)])
     elif entry.id.startswith("collective-"):
         inside = any(holds.whole_graphs for holds in ranks)
-        none = "no collective was recorded" + (
+        none = "no collective was recorded on a device" + (
             " outside graph replays, which are one row each" if inside else ""
         )
         reason = entry.how_to_measure if collectives else none
@@ -240,6 +240,16 @@ def _notes(
                 flags=list(remedy.flags),
             )
         )
+    no_device = _no_device(capture)
+    if no_device:
+        notes.append(
+            Note(
+                code="no-device",
+                text=f"no rank has device work, and the run's manifest says why: {no_device}",
+                close_gap="capture where the GPU is; no option helps",
+                flags=[],
+            )
+        )
     if capture.missing_ranks:
         notes.append(
             Note(
@@ -251,6 +261,14 @@ def _notes(
             )
         )
     return notes
+
+
+def _no_device(capture: Capture) -> str:
+    """What the manifest's ranks say of a device that is not there; "" where one has work or nothing is said."""
+    found = [(record.device or {}).get("before") for record in capture.records if record is not None]
+    reasons = [str(told["absent"]) for told in found if isinstance(told, dict) and "absent" in told]
+    absent_on_all = bool(reasons) and len(reasons) == len(capture.records) and not any(capture.device_events)
+    return reasons[0] if absent_on_all else ""
 
 
 def _failures(
