@@ -75,7 +75,7 @@ def analyze(
     limits = thresholds.resolve(options.thresholds, rules)
     capture, zero = on_one_zero(capture)
     reports = _report_ranks(capture, options, rules, limits, progress, executor)
-    reports = run.with_records(reports, capture)
+    reports = run.with_records(reports, capture, zero)
     joint = join_reports(reports, capture.missing_ranks, world_known=_world_known(capture))
     reports, paths = joint.reports, joint.paths
     ranks = [report.rank for report in reports]

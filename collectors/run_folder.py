@@ -68,11 +68,8 @@ class RunFolder:
         """What all ranks wrote down so far. Raises ManifestError for a damaged record."""
         return [manifest.read_record(path) for path in sorted((self.path / "ranks").glob("rank*.json"))]
 
-    def refuse_used(self, rank: int, collector: str) -> None:
-        """Raises CollectError where the folder holds a whole capture of this rank, or one of another collector.
-
-        What an attempt left that did not come to an end is replaced.
-        """
+    def records_of(self, collector: str) -> list[RankRecord]:
+        """All records. Raises CollectError where one is damaged, or of another collector."""
         try:
             records = self.records()
         except ManifestError as error:
@@ -82,7 +79,14 @@ class RunFolder:
             raise CollectError(
                 str(self.path), f"holds a capture of the collector {others[0]}", "pass another folder with -o"
             )
-        if any(record.rank == rank and record.status == "complete" for record in records):
+        return records
+
+    def refuse_used(self, rank: int, collector: str) -> None:
+        """Raises CollectError where the folder holds a whole capture of this rank, or one of another collector.
+
+        What an attempt left that did not come to an end is replaced.
+        """
+        if any(record.rank == rank and record.status == "complete" for record in self.records_of(collector)):
             raise CollectError(
                 str(self.path),
                 f"holds the capture of rank {rank} already",

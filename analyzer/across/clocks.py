@@ -178,7 +178,7 @@ def _by_messages(
 ) -> dict[int, ClockMap]:
     """Maps of ranks that share no collective, by messages that bound their wall clocks against rank 0's.
 
-    On one kernel both are the same clock. The drift since then is not known.
+    On one kernel both are the same clock; else how far they drift from the epoch on is not known.
     """
     bounds = {part.rank: part.bound_ns for part in parts if part.bound_ns is not None}
     if 0 not in bounds or len(bounds) < 2 or not alone & set(bounds):
@@ -193,7 +193,8 @@ def _by_messages(
         low, high = bounds[rank]
         middle = low + (high - low) // 2
         known[rank] = ClockMap(
-            rank=rank, offset_ns=middle, drift_ppb=0, drift_unsure_ppb=0, epoch_ns=0, interval_ns=(low, high),
+            rank=rank, offset_ns=middle, drift_ppb=0, drift_unsure_ppb=0 if low == high else MOST_DRIFT_PPB,
+            epoch_ns=0, interval_ns=(low, high),
             uncertainty_ns=high - middle, parent=0, shared_calls=0, reference=0,
         )  # fmt: skip
     return known
@@ -237,8 +238,7 @@ class _Calls:
 
     def assumed(self, p: int, q: int) -> bool:
         """Whether it is an assumption which calls of the two are one."""
-        in_order = self.group.in_order
-        return {p, q} <= set(self.group.members) and (p in in_order or q in in_order)
+        return {p, q} <= set(self.group.members) and bool({p, q} & set(self.group.assumed))
 
     def common(self, p: int, q: int) -> int:
         """How many calls both ranks have that tell something about their clocks."""

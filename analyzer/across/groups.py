@@ -80,7 +80,7 @@ def _merged(groups: Sequence[Group]) -> list[Group]:
                 held,
                 calls=calls[np.argsort(first, kind="stable")],
                 doubtful=tuple(sorted({*held.doubtful, *group.doubtful})),
-                in_order=tuple(sorted({*held.in_order, *group.in_order})),
+                assumed=tuple(sorted({*held.assumed, *group.assumed})),
             )
         kept[key] = group
     return list(kept.values())
@@ -190,7 +190,7 @@ def _split_by_coherence(
         keep = [left.index(rank) for rank in members]
         calls = found.calls[:, keep]
         calls = calls[(calls >= 0).any(axis=1)]
-        groups.append(Group(draft.label, None, None, None, members, calls, False, in_order=found.in_order))
+        groups.append(Group(draft.label, None, None, None, members, calls, False, assumed=found.assumed))
         for rank, why in found.unpaired.items():
             if why is Unpaired.UNSURE:
                 doubts |= {(member, rank) for member in members} | {(rank, member) for member in members}

@@ -34,12 +34,12 @@ class Joint:
             if group.doubtful
         ]
         assumed = [
-            f"Group {group.label}: several offsets between the clocks of rank {', '.join(map(str, group.in_order))} "
+            f"Group {group.label}: several offsets between the clocks of rank {', '.join(map(str, group.assumed))} "
             f"and rank {group.members[0]} make their collectives end together. The one is taken at which both ranks' "
             "records begin and end together, else the one next to none: an assumption. If it is wrong, times lie a "
             "call off."
             for group in (calls.group for calls in self.calls)
-            if group.in_order
+            if group.assumed
         ]
         return unmatched + unsure + assumed
 

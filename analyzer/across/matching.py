@@ -143,14 +143,14 @@ def _sized(draft: Draft, by_rank: dict[int, RankPart]) -> bool:
 def matched(draft: Draft, by_rank: dict[int, RankPart], offsets: Offsets, *, assume: bool = False) -> Group:
     """The calls of a group whose members the capture names. ``assume``: see ``pair_up``."""
     members = tuple(sorted(draft.rows))
-    in_order: tuple[int, ...] = ()
+    assumed: tuple[int, ...] = ()
     numbers = {rank: by_rank[rank].arrivals.sequence[rows] for rank, rows in draft.rows.items()}
     if all(bool((sequence >= 0).all()) for sequence in numbers.values()):
         calls, problem = _by_number(draft, members, by_rank, numbers)
         numbered = True
     else:
         found = by_ends(draft, members, by_rank, offsets, together=True, assume=assume)
-        calls, unpaired, in_order = found.calls, found.unpaired, found.in_order
+        calls, unpaired, assumed = found.calls, found.unpaired, found.assumed
         problem = "; ".join(
             f"rank {', '.join(map(str, ranks))} and rank {members[0]}: {why.value}"
             for why in Unpaired
@@ -159,7 +159,7 @@ def matched(draft: Draft, by_rank: dict[int, RankPart], offsets: Offsets, *, ass
         numbered = False
     return Group(
         draft.label, draft.description, draft.expected, draft.size, members, calls, numbered, problem,
-        in_order=in_order,
+        assumed=assumed,
     )  # fmt: skip
 
 
@@ -193,13 +193,13 @@ def _by_number(
 class ByEnds:
     """What the ends tell of a group.
 
-    ``unpaired``: ranks that could not be paired with the first one. ``in_order``: ranks that were paired in order
+    ``unpaired``: ranks that could not be paired with the first one. ``assumed``: ranks that were paired in order
     though other offsets explain their ends as well.
     """
 
     calls: IntArray
     unpaired: dict[int, Unpaired]
-    in_order: tuple[int, ...]
+    assumed: tuple[int, ...]
 
 
 def by_ends(
@@ -219,7 +219,7 @@ def by_ends(
     call_of[members[0]][:] = np.arange(len(rows[members[0]]))
     orphans = _Orphans(len(rows[members[0]]))
     unpaired: dict[int, Unpaired] = {}
-    in_order: list[int] = []
+    assumed: list[int] = []
     for rank in members[1:]:
         near, stray = _between(offsets, members[0], rank)
         pairing = pair_up(
@@ -235,7 +235,7 @@ def by_ends(
             unpaired[rank] = pairing
             continue
         if pairing.assumed:
-            in_order.append(rank)
+            assumed.append(rank)
         call_of[rank][pairing.b] = pairing.a
         alone = np.flatnonzero(call_of[rank] < 0)
         call_of[rank][alone] = orphans.join(ends[rank], alone, pairing.offset_ns)
@@ -243,7 +243,7 @@ def by_ends(
     for column, rank in enumerate(members):
         known = call_of[rank] >= 0
         calls[call_of[rank][known], column] = rows[rank][known]
-    return ByEnds(calls[(calls >= 0).any(axis=1)], unpaired, tuple(in_order))
+    return ByEnds(calls[(calls >= 0).any(axis=1)], unpaired, tuple(assumed))
 
 
 class _Orphans:

@@ -50,7 +50,9 @@ class Group:
     numbered: bool  # matched by recorded sequence numbers
     problem: str = ""
     doubtful: tuple[int, ...] = ()  # ranks of which it cannot be told whether they take part
-    in_order: tuple[int, ...] = ()  # ranks whose calls follow the first one's by an assumption
+    assumed: tuple[
+        int, ...
+    ] = ()  # ranks of which it is an assumption which of their calls are the first one's
 
     @property
     def missing(self) -> tuple[int, ...]:

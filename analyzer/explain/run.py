@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import msgspec
 
+from analyzer.across.clocks import MOST_DRIFT_PPB
 from analyzer.diagnosis import PinnedFact, RunFacts, RunRank
 from analyzer.explain.rank_report import RankReport
 from analyzer.model import Capture
@@ -16,33 +17,41 @@ INFLATED = 1.1
 """Profiling that makes steps so many times as long is told before any figure."""
 
 
-def with_records(reports: Sequence[RankReport], capture: Capture) -> list[RankReport]:
-    """The reports with what the manifest knows of each rank's host and clock."""
+def with_records(reports: Sequence[RankReport], capture: Capture, zero_ns: int | None) -> list[RankReport]:
+    """The reports with what the manifest knows of each rank's host and clock. ``zero_ns``: epoch of all times."""
     if capture.run is None:
         return list(reports)
     zero = next((record for record in capture.run.ranks if record.rank == 0), None)
     return [
-        report if record is None else _with_record(report, record, zero)
+        report if record is None else _with_record(report, record, zero, zero_ns)
         for report, record in zip(reports, capture.records, strict=True)
     ]
 
 
-def _with_record(report: RankReport, record: RankRecord, zero: RankRecord | None) -> RankReport:
+def _with_record(
+    report: RankReport, record: RankRecord, zero: RankRecord | None, zero_ns: int | None
+) -> RankReport:
     part, rank = report.part, report.rank
     if rank.host is None and record.host is not None:
         rank = msgspec.structs.replace(rank, host=record.host)
     if part.anchored:
         clock = f"kernel {record.boot_id}" if record.boot_id is not None else part.clock
-        part = replace(part, clock=clock, bound_ns=_bound(record, zero))
+        part = replace(part, clock=clock, bound_ns=_bound(record, zero, zero_ns))
     return replace(report, part=part, rank=rank)
 
 
-def _bound(record: RankRecord, zero: RankRecord | None) -> tuple[int, int] | None:
-    """How far the rank's wall clock lies from rank 0's for certain."""
+def _bound(record: RankRecord, zero: RankRecord | None, zero_ns: int | None) -> tuple[int, int] | None:
+    """How far the rank's wall clock lies from rank 0's for certain at the epoch of all times.
+
+    Messages bound it when the collector began; the clocks may have drifted apart since.
+    """
     if record.rank == 0 or (zero is not None and zero.boot_id is not None and zero.boot_id == record.boot_id):
         return 0, 0
     found = record.clock_bound
-    return None if found is None or found.reference_rank != 0 else (found.low_ns, found.high_ns)
+    if found is None or found.reference_rank != 0 or record.started_ns is None or zero_ns is None:
+        return None
+    drifted = MOST_DRIFT_PPB * abs(zero_ns - record.started_ns) // 1_000_000_000 + 1
+    return found.low_ns - drifted, found.high_ns + drifted
 
 
 def facts(capture: Capture) -> RunFacts | None:

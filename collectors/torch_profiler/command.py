@@ -116,11 +116,7 @@ def _pins(words: Sequence[str]) -> dict[str, Pin]:
 
 def _refuse_ended(folder: RunFolder) -> None:
     """Another host's ranks of this run may be there already; none of them has ended yet."""
-    others = sorted({record.collector for record in folder.records()} - {"torch"})
-    if others:
-        why = f"holds a capture of the collector {others[0]}"
-        raise CollectError(str(folder.path), why, "pass another folder with -o")
-    if any(record.status != "running" for record in folder.records()):
+    if any(record.status != "running" for record in folder.records_of("torch")):
         raise CollectError(str(folder.path), "holds a run already", "pass another folder with -o")
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from collectors import clocks
 from collectors.errors import CollectError
 from collectors.launch import Identity, identity
-from collectors.manifest import ManifestError, RankRecord
+from collectors.manifest import RankRecord
 from collectors.run_folder import RunFolder
 
 
@@ -40,14 +40,7 @@ def refuse_used(folder: RunFolder, who: Identity) -> None:
 
     A record that was left ``running`` by a process that is gone is replaced: the rank was started again.
     """
-    try:
-        records = folder.records()
-    except ManifestError as error:
-        raise CollectError(str(folder.path), str(error), "pass another folder") from error
-    others = sorted({record.collector for record in records} - {"torch"})
-    if others:
-        raise _taken(folder, f"holds a capture of the collector {others[0]}")
-    for record in records:
+    for record in folder.records_of("torch"):
         if record.rank == who.rank:
             if record.status != "running":
                 raise _taken(folder, f"holds the capture of rank {who.rank} already")

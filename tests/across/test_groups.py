@@ -282,7 +282,7 @@ def test_records_that_begin_and_end_together_are_an_assumption_where_several_off
     parts = [part(0, regular(0)), part(1, regular(1, [] if lost is None else [lost]), shift=3_000)]
     (found,) = find_groups(parts)
     of_one = [-1 if k == lost else k - (lost is not None and k > lost) for k in range(30)]
-    assert (calls_of(found), found.in_order) == (list(enumerate(of_one)), (1,))
+    assert (calls_of(found), found.assumed) == (list(enumerate(of_one)), (1,))
     together = join_ranks(parts, ())
     assert together.problems()[0].startswith(
         "Group custom: several offsets between the clocks of rank 1 and rank 0"
@@ -300,7 +300,7 @@ def test_equal_counts_do_not_outweigh_ends_that_meet() -> None:
     parts = [part(0, unnumbered(times[1:], loose)), part(1, unnumbered(times[:-1], loose), shift=3_000)]
     (found,) = find_groups(parts)
     assert [call for call in calls_of(found) if -1 not in call] == [(k, k + 1) for k in range(28)]
-    assert not found.in_order
+    assert not found.assumed
 
 
 def test_what_later_groups_tell_of_the_clocks_settles_the_earlier_ones() -> None:
@@ -344,7 +344,7 @@ def test_one_offset_must_fit_all_groups_of_two_ranks(seed: int) -> None:
     mine = {label: [wandering(seed, rank, label) for rank in range(3)] for label in ("custom", "deepep")}
     for rows_of in mine.values():
         alone = find_groups([part(rank, rows_of[rank], shift=SHIFT[rank]) for rank in range(3)])
-        assert any(group.doubtful or group.in_order for group in alone)
+        assert any(group.doubtful or group.assumed for group in alone)
     parts = [part(rank, mine["custom"][rank] + mine["deepep"][rank], shift=SHIFT[rank]) for rank in range(3)]
     found = find_groups(parts)
     assert [(group.label, group.members, group.doubtful) for group in found] == [

@@ -108,12 +108,16 @@ def test_ranks_of_one_kernel_without_collectives_share_its_clock(tmp_path: Path)
 
 
 def test_messages_bound_the_clocks_of_hosts_without_collectives(tmp_path: Path) -> None:
+    """The messages were exchanged a second before the capture: 100 ppm more at both ends."""
+    zero_ns = int(diagnosed(tmp_path / "zero", [BASE, replace(BASE, rank=1)], on_device).time_zero_ns or 0)
     bound = ClockBound(0, -2_100_000, -1_800_000, 64)
     other = replace(BASE, rank=1, host="node-b", boot_id="two", clock_bound=bound)
-    found = diagnosed(tmp_path, [BASE, other], on_device, off_ns=2_000_000)
+    found = diagnosed(
+        tmp_path, [BASE, replace(other, started_ns=zero_ns - 10**9)], on_device, off_ns=2_000_000
+    )
     clock = found.ranks[1].clock
-    assert (clock.offset_ns, clock.uncertainty_ns) == (-1_950_000, 150_000)
-    assert clock.interval_ns == (-2_100_000, -1_800_000)
+    assert (clock.offset_ns, clock.uncertainty_ns) == (-1_950_000, 250_001)
+    assert clock.interval_ns == (-2_200_001, -1_699_999)
     assert (clock.shared_calls, clock.compared_with) == (0, 0)
 
 

@@ -168,8 +168,8 @@ class _Elsewhere:
     def widened(self, name: str, shares: WindowShares, mine: IntArray) -> WindowShares:
         """Ends at which that time holds as much of the hypothesis as it could on any of the ranks."""
         low, high = shares.low.copy(), shares.high.copy()
-        certain = np.maximum(shares.low - _per_window(np.where(self.segments, mine, 0), self.edges), 0)
-        surely = shares.value - _per_window(np.where(self.segments, mine, 0), self.edges)
+        in_open = _per_window(np.where(self.segments, mine, 0), self.edges)
+        certain_outside, outside = np.maximum(shares.low - in_open, 0), shares.value - in_open
         for quantities, at in self.own:
             rows = np.flatnonzero((at >= 0) & (self.open_ns > 0))
             if name not in quantities or not len(rows):
@@ -177,8 +177,8 @@ class _Elsewhere:
             theirs, step = quantities[name].value[at[rows]], quantities[name].step[at[rows]]
             least = np.maximum(theirs - np.maximum(step - self.open_ns[rows], 0), 0)
             most = np.minimum(theirs, self.open_ns[rows])
-            low[rows] = np.minimum(low[rows], certain[rows] + least)
-            high[rows] = np.maximum(high[rows], surely[rows] + most)
+            low[rows] = np.minimum(low[rows], certain_outside[rows] + least)
+            high[rows] = np.maximum(high[rows], outside[rows] + most)
         return WindowShares(shares.value, low, np.minimum(high, shares.step), shares.step)
 
 
