@@ -124,10 +124,19 @@ def _signal(process: subprocess.Popen[bytes], number: int) -> None:
 
 
 @contextmanager
-def passing_signals_on(process: subprocess.Popen[bytes]) -> Iterator[None]:
-    """SIGINT and SIGTERM go to the process's group while the block runs; only in the main thread."""
-    with signals_to(lambda number: _signal(process, number)):
-        yield
+def passing_signals_on(process: subprocess.Popen[bytes]) -> Iterator[list[int]]:
+    """SIGINT and SIGTERM go to the process's group while the block runs; only in the main thread.
+
+    Yields the numbers passed on so far.
+    """
+    passed: list[int] = []
+
+    def pass_on(number: int) -> None:
+        passed.append(number)
+        _signal(process, number)
+
+    with signals_to(pass_on):
+        yield passed
 
 
 @contextmanager

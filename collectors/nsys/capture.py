@@ -81,7 +81,7 @@ def capture(job: Job, environment: Mapping[str, str]) -> int:
             session.finish("killed", files)
             hint = "what it had written was kept; capture again if its end is missing"
             raise CollectError("nsys", one.unfinished, hint)
-        session.finish("complete", files, exit_code=ended.exit_code)
+        session.finish("complete", files, exit_code=one.exit_code)
         sys.stderr.write(
             f"rank {who.rank} captured; next: tracebound diagnose {shlex.quote(str(folder.path))}\n"
         )
@@ -134,17 +134,30 @@ class RankCapture:
         return ended
 
     def _say_what_ended_it(self, ended: supervise.Ended) -> None:
-        bound = self.job.wanted.bound_s
-        lasted_s = (ended.ended_ns - ended.started_ns) / 1e9
         if ended.exit_code is None:
             after = "command" if ended.why == supervise.HUNG else "limit"
             self._unfinished(f"did not end within {self.job.finish_s:g} s after the {after} and was killed")
         elif ended.why == supervise.LIMIT:
             self.session.note_down(notes=[f"ended at the limit of {self.job.limit_s:g} s"])
-        elif bound and lasted_s > self.job.wanted.delay_s + bound:
+        elif self._at_bound(ended):
+            bound = self.job.wanted.bound_s
             self.session.note_down(
                 notes=[f"the capture was bounded to {bound} s (--duration); nsys ends the command then"]
             )
+
+    def _at_bound(self, ended: supervise.Ended) -> bool:
+        wanted = self.job.wanted
+        lasted_s = (ended.ended_ns - ended.started_ns) / 1e9
+        return bool(wanted.bound_s) and lasted_s > wanted.delay_s + wanted.bound_s
+
+    def _command_code(self, ended: supervise.Ended) -> int | None:
+        """The command's exit code as nsys gives it, where that is certain."""
+        on_signal = ended.signalled or bool(ended.why) or self._at_bound(ended)
+        if on_signal and ended.exit_code == 0:
+            # nsys 2022 sometimes ends so before the command's own code has reached it.
+            self.session.note_down(notes=["ended on a signal: the command's exit code is not known"])
+            return None
+        return ended.exit_code
 
     def _unfinished(self, why: str) -> None:
         self.unfinished = why
@@ -162,7 +175,7 @@ class RankCapture:
             how = "was killed" if ended.exit_code is None else f"ended with exit code {ended.exit_code}"
             raise CollectError("nsys", f"wrote no report; it {how}", self._why_none())
         if not self.unfinished:
-            self.exit_code = ended.exit_code
+            self.exit_code = self._command_code(ended)
         if stream.exists() and (self.unfinished or not report.exists()):
             self._import(stream, report, temporary)
 

@@ -26,13 +26,14 @@ _WORDS = 400
 class Ended:
     """How nsys ended. ``exit_code``: the command's, which nsys passes on; None where nsys had to be killed.
 
-    ``why``: empty where nsys ended by itself, else ``limit`` or ``hung``.
+    ``why``: empty where nsys ended by itself, else ``limit`` or ``hung``. ``signalled``: a signal was passed on to it.
     """
 
     exit_code: int | None
     why: str
     started_ns: int
     ended_ns: int
+    signalled: bool = False
 
 
 def profile(
@@ -54,7 +55,7 @@ def profile(
         process = subprocess.Popen(command, env=environment, start_new_session=True)
     except OSError as error:
         raise CollectError(command[0], f"cannot be started ({error.strerror})", "check --nsys") from error
-    with launch.passing_signals_on(process):
+    with launch.passing_signals_on(process) as passed:
         watch = _Watch(process, token, finish_s)
         why = _wait(process, watch, None if limit_s is None else time.monotonic() + limit_s)
         code = process.poll() if not why else _stop(process, token, why, finish_s)
@@ -62,7 +63,9 @@ def profile(
         processes.end_all(token)
     else:
         processes.end_nsys(token)
-    return Ended(None if code is None else code if code >= 0 else 128 - code, why, started, time.time_ns())
+    if code is not None and code < 0:
+        code = 128 - code
+    return Ended(code, why, started, time.time_ns(), bool(passed))
 
 
 class _Watch:

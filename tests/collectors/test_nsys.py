@@ -222,6 +222,20 @@ def test_at_a_bound_the_capture_is_kept(option: str, code: int, note: str, tmp_p
     assert {file.kind for file in record.files} == {"nsys-rep", "nsys-sqlite"}
 
 
+UNKNOWN_CODE = "ended on a signal: the command's exit code is not known"
+
+
+@real
+def test_after_a_signal_an_exit_code_of_0_is_not_believed(tmp_path: Path) -> None:
+    """nsys 2022 sometimes says 0 there although the command said otherwise."""
+    program = "import signal, sys, time; signal.signal(15, lambda *_: sys.exit(0)); time.sleep(100)"
+    done = collect(tmp_path, "--limit", "3", "--", PYTHON, "-c", program)
+    assert done.code == 124, done.said
+    (record,) = done.records
+    assert (record.status, record.exit_code) == ("complete", None)
+    assert UNKNOWN_CODE in record.notes
+
+
 @real
 def test_a_signal_ends_all_ranks_and_their_captures_are_kept(tmp_path: Path) -> None:
     program = (
@@ -236,8 +250,14 @@ def test_a_signal_ends_all_ranks_and_their_captures_are_kept(tmp_path: Path) -> 
         assert process.poll() is None
         time.sleep(0.05)
     process.send_signal(signal.SIGTERM)
-    assert process.wait(100) == 5
-    assert [(one.status, one.exit_code) for one in Done(tmp_path, 5, "").records] == [("complete", 5)] * 2
+    code = process.wait(100)
+    records = Done(tmp_path, code, "").records
+    assert [one.status for one in records] == ["complete"] * 2
+    # nsys 2022 rarely ends with 0 before it has learned the command's code.
+    codes = {one.exit_code for one in records}
+    assert codes <= {5, None} and code == (5 if 5 in codes else 0)
+    unknown = [one for one in records if UNKNOWN_CODE in one.notes]
+    assert unknown == [one for one in records if one.exit_code is None]
 
 
 @real
