@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from analyzer.diagnosis import Diagnosis
 from analyzer.report.escape import Style
+from analyzer.report.labels import CONSTANT_WORDS
 from analyzer.report.numbers import count, int_ranges, percent
 
 PROFILER_MESSAGES_SHOWN = 6
@@ -102,11 +103,21 @@ def _unlinked(diagnosis: Diagnosis) -> Iterator[str]:
 
 
 def _assumed(diagnosis: Diagnosis, style: Style) -> Iterator[str]:
-    names = sorted({name for rank in diagnosis.ranks for name in rank.constants.assumed})
+    """Without device work no figure rests on them."""
+    names = sorted(
+        {name for rank in diagnosis.ranks if rank.device_events for name in rank.constants.assumed}
+    )
     if names:
-        shown = ", ".join(style.name(name) for name in names[:NAMES_SHOWN])
+        shown = ", ".join(_constant(name, style) for name in names[:NAMES_SHOWN])
         more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
         yield f"Assumed, because this capture holds no sample of it: {shown}{more}."
+
+
+def _constant(name: str, style: Style) -> str:
+    """``launch_lambda_ns.cudaGraphLaunch``: the launch latency of that call."""
+    constant, _, api = name.partition(".")
+    words = CONSTANT_WORDS.get(constant, style.name(constant))
+    return f"{words} of {style.name(api)}" if api else words
 
 
 def _profiler_messages(messages: list[str], style: Style) -> Iterator[str]:

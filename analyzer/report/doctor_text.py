@@ -31,7 +31,7 @@ def text(checkup: Checkup) -> str:
             sections.append(section(f"{title} ({len(rows)})", answers))
     for advice in checkup.captures:
         sections.append(
-            section(f"What to capture, with {visible(advice.tool, 60)}", "\n".join(_advice(advice)))
+            section(f"What to capture, as {visible(advice.tool, 60)} made this", "\n".join(_advice(advice)))
         )
     sections.append(section("Files", "\n".join(_files(checkup.files))))
     return "\n".join(sections)
@@ -53,7 +53,11 @@ def _head(checkup: Checkup) -> Iterator[str]:
     if checkup.gaps:
         closable = sum(row.what == "hypothesis" for row in checkup.failures)
         others = [row.what for row in checkup.failures if row.what != "hypothesis"]
-        parts = [f"another capture would say more on {count(closable, 'question')}"] if closable else []
+        parts = (
+            [f"another capture would say more on {closable} of {len(checkup.hypotheses)} questions"]
+            if closable
+            else []
+        )
         parts += [f"{name.replace('-', ' ')} ({others.count(name)})" for name in dict.fromkeys(others)]
         yield from _wrapped(f"{count(checkup.gaps, 'gap')}: {', '.join(parts)}", "")
     else:
@@ -95,8 +99,9 @@ def _reason(limit: Limit, ranks: Sequence[int]) -> str:
 
 
 def _advice(advice: CaptureAdvice) -> Iterator[str]:
-    yield from (f"  {line}" for line in advice.lines)
-    yield f"  or, pinned and with a record of each rank: {advice.collect}"
+    yield f"  {advice.collect}"
+    yield "  or by hand:"
+    yield from (f"    {line}" for line in advice.lines)
     for cost in advice.costs:
         yield from _wrapped(cost, "", "- ")
 

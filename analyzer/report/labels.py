@@ -90,3 +90,11 @@ PATH_GROUPS: dict[str, tuple[str, ...]] = {
     "other": ("service.output", "service.transport", "service.buffering", "profiler", "unattributed"),
 }
 """The columns of the rank table: exclusive, and complete."""
+
+CONSTANT_WORDS = {
+    "launch_lambda_ns": "launch latency",
+    "stream_tau_ns": "stream order (τ)",
+    "turnaround_ns": "usual turnaround",
+    "queue_depth_limit": "queue depth limit",
+}
+"""Constants of the capture as the report calls them."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from analyzer.diagnosis import Diagnosis
 from analyzer.report.escape import cell, prose
+from analyzer.report.labels import CONSTANT_WORDS
 from analyzer.report.numbers import count, plain, share
 from analyzer.report.tables import table
 
@@ -49,7 +50,7 @@ def constants_table(diagnosis: Diagnosis) -> str:
 
     rows = [
         [
-            f"launch latency, {cell(api)}",
+            f"{CONSTANT_WORDS['launch_lambda_ns']}, {cell(api)}",
             f"{low:,} to {high:,} ns",
             kind("launch_lambda_ns", api, f"launch_lambda_ns.{api}"),
             f"{values.launch_samples.get(api, 0):,}",
@@ -57,9 +58,9 @@ def constants_table(diagnosis: Diagnosis) -> str:
         for api, (low, high) in values.launch_lambda_ns.items()
     ]
     rows += [
-        ["stream order (τ)", f"{values.stream_tau_ns:,} ns", kind("stream_tau_ns"), ""],
+        [CONSTANT_WORDS["stream_tau_ns"], f"{values.stream_tau_ns:,} ns", kind("stream_tau_ns"), ""],
         [
-            "usual turnaround",
+            CONSTANT_WORDS["turnaround_ns"],
             f"{values.turnaround_ns:,} ns",
             kind("turnaround_ns"),
             f"{values.turnaround_samples:,}",
@@ -72,7 +73,14 @@ def constants_table(diagnosis: Diagnosis) -> str:
         for thread, gap in list(values.burst_gap_ns.items())[:THREADS_SHOWN]
     ]
     if values.queue_depth_limit is not None:
-        rows.append(["queue depth limit", f"{values.queue_depth_limit:,}", kind("queue_depth_limit"), ""])
+        rows.append(
+            [
+                CONSTANT_WORDS["queue_depth_limit"],
+                f"{values.queue_depth_limit:,}",
+                kind("queue_depth_limit"),
+                "",
+            ]
+        )
     if values.uncertainty_ns is not None:
         rows.append(["clock uncertainty", f"{values.uncertainty_ns:,} ns", kind("uncertainty_ns"), ""])
     rows += [

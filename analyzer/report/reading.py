@@ -96,9 +96,11 @@ def _ranks(diagnosis: Diagnosis, style: Style) -> str:
         for rank in ranks
     )
     devices = [
-        f"{number} × {style.name(name)}" if name else f"{number} without a device"
+        f"{number} × {style.name(name)}" if name else f"no device ({count(number, 'rank')})"
         for name, number in sorted(names.items())
     ]
+    if set(names) == {""}:
+        devices = ["no device"]
     basis = f"; told apart by {style.prose(diagnosis.rank_basis)}" if diagnosis.rank_basis else ""
     more = f" and {len(devices) - FILES_SHOWN} more" if len(devices) > FILES_SHOWN else ""
     text = ranks_text([rank.rank for rank in ranks])

@@ -11,6 +11,7 @@ from analyzer.explain.check_up.examine import Answer, Checkup, examine
 from analyzer.explain.verdicts.catalogue import MEASURABLE, UNMEASURED
 from analyzer.model import Capture, DeviceInfo, Diagnostic, Source, Trace
 from analyzer.pipeline import analyze
+from analyzer.report.doctor_text import text
 from tests.builders import EVERYTHING, Schedule, schedule
 
 IDS = sorted(entry.id for entry in (*MEASURABLE, *UNMEASURED))
@@ -137,6 +138,10 @@ def test_whole_graphs_hide_what_runs_inside() -> None:
     assert "--cuda-graph-trace=node" in advice.lines[0]
     assert any("slows each replay" in cost for cost in advice.costs)
     assert advice.collect == "tracebound collect nsys --graph-nodes -o run -- COMMAND"
+    shown = text(found)
+    assert "gaps: another capture would say more on 5 of 15 questions" in shown
+    by_collector, by_hand = shown.index(advice.collect), shown.index(advice.lines[0])
+    assert shown.index("What to capture, as nsys 2025.5 made this") < by_collector < by_hand
 
 
 def test_graphs_recorded_by_node_hide_nothing() -> None:

@@ -95,6 +95,12 @@ def test_the_check_up_says_that_there_was_no_device(absent: bool, told: bool, tm
     capture = pipeline.read(home.path)
     found = examine(capture, pipeline.analyze(capture).diagnosis, version="0")
     assert any(note.code == "no-device" and "no driver" in note.text for note in found.notes) == told
+    # No option of the profiler brings a device: one gap, and no command; else options might.
+    assert (found.captures == []) == told
+    assert ([row.what for row in found.failures] == ["no-device"]) == told
+    kernels = next(row for row in found.hypotheses if row.id == "kernel-bound")
+    assert kernels.answer == "cannot"
+    assert (kernels.limits[0].close_gap == "capture where the GPU is") == told
 
 
 # -- clocks -----------------------------------------------------------------------------------------

@@ -121,6 +121,19 @@ def test_culprits_are_path_time_by_innermost_record_longest_first() -> None:
     assert {culprit.thread for culprit in culprits} == {"thread main"}
 
 
+def test_what_encloses_a_culprit_does_not_name_one_step_among_several() -> None:
+    built = schedule()
+    for step in (0, 100, 200):
+        built.range(step, step + 95, f"step {step}").range(step + 5, step + 90, "decode")
+        built.range(step + 10, step + 60, "sample").launch(step + 70, step + 74, runs=(step + 80, step + 85))
+    culprits = analysis_of(built, steps=r"^step \d+$").diagnosis.host_culprits
+    assert {(c.name, *c.stack) for c in culprits} == {
+        ("sample", "decode", "sample"),
+        ("decode", "decode"),
+        ("(nothing recorded)",),
+    }
+
+
 def test_culprits_differ_in_nothing_but_an_appended_op_id() -> None:
     built = schedule()
     for at in range(3):

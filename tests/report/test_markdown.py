@@ -319,3 +319,21 @@ def test_every_number_of_a_report_is_in_the_json_and_a_wrong_one_is_seen() -> No
         assert right in report
         assert numbers_of(wrong)[0] in numbers_of(report.replace(right, wrong))
         assert numbers_of(wrong)[0] not in known
+
+
+def test_ranks_are_counted_by_their_device() -> None:
+    base = diagnosis()
+    (one,) = base.ranks
+    other = [msgspec.structs.replace(one, rank=number, device=None) for number in (1, 2)]
+    mixed = render(msgspec.structs.replace(base, ranks=[one, *other]))
+    assert "3 ranks (ranks 0-2) on no device (2 ranks), 1 × `NVIDIA H200`" in mixed
+    assert "2 ranks (ranks 1-2) on no device;" in render(msgspec.structs.replace(base, ranks=other))
+
+
+def test_constants_count_as_assumed_where_figures_rest_on_them() -> None:
+    base = diagnosis()
+    (one,) = base.ranks
+    said = "- Assumed, because this capture holds no sample of it: launch latency of `cudaGraphLaunch`.\n"
+    assert said in render(base)
+    without = msgspec.structs.replace(one, device_events=0)
+    assert "Assumed, because" not in render(msgspec.structs.replace(base, ranks=[without]))

@@ -133,8 +133,16 @@ def _rank_holdings(capture: Capture, diagnosis: Diagnosis | None) -> list[RankHo
     results = {} if diagnosis is None else {rank.rank: rank for rank in diagnosis.ranks}
     verdict = None if diagnosis is None else _unmeasured_because("output-path", diagnosis) is None
     some = any(len(trace.device) for trace in capture.traces)
+    no_gpu = bool(_no_device(capture))
     return [
-        holdings(trace, rank, results.get(rank), output=verdict, forked=some and not len(trace.device))
+        holdings(
+            trace,
+            rank,
+            results.get(rank),
+            output=verdict,
+            forked=some and not len(trace.device),
+            no_gpu=no_gpu,
+        )
         for trace, rank in zip(capture.traces, capture.ranks, strict=True)
     ]
 
@@ -295,7 +303,7 @@ def _failures(
     found += [
         Failure(what=note.code, subject="capture", why=note.text)
         for note in notes
-        if note.code in ("missing-ranks", "no-steps")
+        if note.code in ("missing-ranks", "no-steps", "no-device")
     ]
     return found
 

@@ -61,6 +61,7 @@ class RankHolds:
     unlinked_share: float | None  # of the device work; None where it was not analyzed
     clipped_clock: bool
     forked: bool  # other ranks of the capture have device work, this one has none
+    no_gpu: bool = False  # the run's manifest says that this machine has none
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,9 @@ class Shortfall:
     on_host: bool = False
 
 
-def holdings(trace: Trace, rank: int, result: Rank | None, *, output: bool | None, forked: bool) -> RankHolds:
+def holdings(
+    trace: Trace, rank: int, result: Rank | None, *, output: bool | None, forked: bool, no_gpu: bool = False
+) -> RankHolds:
     """Count what the questions depend on. ``result``: of the analysis, None where there is none.
 
     ``output``: whether output ranges were found; None: only engines' own names count.
@@ -106,6 +109,7 @@ def holdings(trace: Trace, rank: int, result: Rank | None, *, output: bool | Non
         unlinked_share=unlinked,
         clipped_clock=result is not None and result.clock.correction == "clipped",
         forked=forked,
+        no_gpu=no_gpu,
     )
 
 
@@ -116,6 +120,9 @@ def shortfalls(entry: Entry, holds: RankHolds) -> list[Shortfall]:
 
 
 def _needs(entry: Entry, holds: RankHolds) -> Iterator[Shortfall]:
+    if holds.no_gpu:
+        yield Shortfall(_NEED_WORDS["device"], Remedy("capture where the GPU is"), fatal=True)
+        return
     lacking = missing(entry, holds.facts) if holds.device_events else ["device"]
     for need in lacking:
         remedy = remedies.for_need(

@@ -67,13 +67,17 @@ def _of_phase(
 
 
 def _stack(account: RankAccount, segments: HostSegments, at: int) -> list[tuple[int, str]]:
-    """Records of the thread that enclose a segment, outermost first."""
+    """Records of the thread that enclose a segment, outermost first.
+
+    Without step markers: they hold everything, and the number of one step beside a figure of all misleads.
+    """
     process = account.trace.process
     rows = account.account.rows_of(int(segments.thread[at]))
     host = process.host
     start, end = segments.start_ns[at], segments.start_ns[at] + segments.length_ns[at]
     before = rows[: np.searchsorted(host.start_ns[rows], start, side="right")]
-    around = before[(host.end_ns[before] >= end) & (host.kind[before] != HostKind.SPAN)]
+    told = (host.kind[before] != HostKind.SPAN) & ~account.account.roles.step[before]
+    around = before[(host.end_ns[before] >= end) & told]
     return [
         (int(host.kind[row]), process.names[host.name[row]] if host.name[row] >= 0 else "")
         for row in around.tolist()
