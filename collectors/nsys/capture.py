@@ -14,7 +14,7 @@ import shutil
 import sqlite3
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -51,8 +51,10 @@ def who_is_it(job: Job, environment: Mapping[str, str]) -> Identity:
     return replace(who, local_rank=None, world_size=None) if launchers.launcher_of(job.command) else who
 
 
-def capture(job: Job, environment: Mapping[str, str]) -> int:
+def capture(job: Job, environment: Mapping[str, str], *, on_start: Callable[[], None] = lambda: None) -> int:
     """Capture this rank. Returns the command's exit code, 124 where the limit ended it.
+
+    ``on_start`` is called when the command is first seen to run.
 
     Raises CollectError for whatever keeps the capture from being complete; the record says it too.
     """
@@ -70,7 +72,7 @@ def capture(job: Job, environment: Mapping[str, str]) -> int:
         one = RankCapture(job, session, work, environment)
         try:
             with _told(folder.path):
-                ended = one.run()
+                ended = one.run(on_start)
                 files = one.kept()
         except CollectError as error:
             notes = [f"{error.subject}: {error.why}"]
@@ -99,16 +101,16 @@ class RankCapture:
         self._given = environment.get("TMPDIR", "/tmp")
         self._environment = dict(environment)
 
-    def run(self) -> supervise.Ended:
+    def run(self, on_start: Callable[[], None] = lambda: None) -> supervise.Ended:
         """All of it, in order. Afterwards report and export stand at the stem."""
         with _temporary(self.stem.parent) as temporary:
             self._environment["TMPDIR"] = str(temporary)
-            ended = self._profile()
+            ended = self._profile(on_start)
             self._report(temporary, ended)
             self.export_report(temporary)
         return ended
 
-    def _profile(self) -> supervise.Ended:
+    def _profile(self, on_start: Callable[[], None]) -> supervise.Ended:
         if "," in self._given:
             raise CollectError("TMPDIR", "holds a comma, which nsys cannot pass on", "set another one")
         local = self.session.record.local_rank
@@ -129,6 +131,7 @@ class RankCapture:
             secrets.token_hex(8),
             limit_s=self.job.limit_s,
             finish_s=self.job.finish_s,
+            on_start=on_start,
         )
         self._say_what_ended_it(ended)
         return ended

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from multiprocessing import get_context
+from multiprocessing.context import SpawnProcess
+from multiprocessing.synchronize import Event
 
 from collectors.errors import CollectError
 from collectors.launch import identity, rank_environment, signals_to
 from collectors.nsys import launchers
 from collectors.nsys.capture import Job, capture
+
+_START_S = 20.0
+"""How long the next rank's start waits for this one's."""
+_POLL_S = 0.1
 
 
 def capture_all(job: Job, count: int) -> int:
@@ -28,29 +35,49 @@ def capture_all(job: Job, count: int) -> int:
     if launcher is not None:
         raise CollectError("--processes", f"{launcher} starts the ranks already", "leave the option out")
     context = get_context("spawn")
-    ranks = [
-        context.Process(target=_rank, args=(job, rank, count), name=f"rank {rank}") for rank in range(count)
-    ]
-    for rank in ranks:
-        rank.start()
+    ranks: list[SpawnProcess] = []
+    told: list[int] = []
 
     def pass_on(number: int) -> None:
+        told.append(number)
         for rank in ranks:
-            if rank.is_alive() and rank.pid is not None:
-                os.kill(rank.pid, number)
+            _send(rank, number)
 
     with signals_to(pass_on):
+        for number in range(count):
+            if told:
+                break
+            runs = context.Event()
+            rank = context.Process(target=_rank, args=(job, number, count, runs), name=f"rank {number}")
+            rank.start()
+            ranks.append(rank)
+            if told:  # while it was started
+                _send(rank, told[-1])
+            _await(runs, rank)
         for rank in ranks:
             rank.join()
     codes = [rank.exitcode or 0 for rank in ranks]
-    return next((code if code > 0 else 128 - code for code in codes if code), 0)
+    missed = 128 + told[0] if len(ranks) < count else 0
+    return next((code if code > 0 else 128 - code for code in codes if code), missed)
 
 
-def _rank(job: Job, rank: int, count: int) -> None:
+def _send(rank: SpawnProcess, number: int) -> None:
+    if rank.is_alive() and rank.pid is not None:
+        os.kill(rank.pid, number)
+
+
+def _await(runs: Event, rank: SpawnProcess) -> None:
+    """Until the rank's command runs: two nsys 2022 that start at one moment can keep each other from starting."""
+    until_s = time.monotonic() + _START_S
+    while rank.is_alive() and time.monotonic() < until_s and not runs.wait(_POLL_S):
+        pass
+
+
+def _rank(job: Job, rank: int, count: int, runs: Event) -> None:
     os.setsid()  # a terminal's Ctrl-C reaches the parent alone, which passes it on once
     os.environ.update(rank_environment(rank, count, {}))
     try:
-        code = capture(job, dict(os.environ))
+        code = capture(job, dict(os.environ), on_start=runs.set)
     except CollectError as error:
         sys.stderr.write(f"error: rank {rank}: {error}\n")
         code = error.exit_code

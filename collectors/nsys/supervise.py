@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,8 +43,11 @@ def profile(
     *,
     limit_s: float | None,
     finish_s: float,
+    on_start: Callable[[], None] = lambda: None,
 ) -> Ended:
     """Run ``nsys profile``. ``limit_s``: seconds for all of it; ``finish_s``: for nsys after the command.
+
+    ``on_start`` is called when the command is first seen to run.
 
     At the limit nsys is asked to stop: it ends the command and writes its report. What does not end then is killed,
     of the processes that carry the token. Raises CollectError where nsys cannot be started.
@@ -56,7 +59,7 @@ def profile(
     except OSError as error:
         raise CollectError(command[0], f"cannot be started ({error.strerror})", "check --nsys") from error
     with launch.passing_signals_on(process) as passed:
-        watch = _Watch(process, token, finish_s)
+        watch = _Watch(process, token, finish_s, on_start)
         why = _wait(process, watch, None if limit_s is None else time.monotonic() + limit_s)
         code = process.poll() if not why else _stop(process, token, why, finish_s)
     if code is None:
@@ -71,8 +74,11 @@ def profile(
 class _Watch:
     """Notices that the command is gone and nsys is not. Looks at the whole machine only when what it knew has ended."""
 
-    def __init__(self, process: subprocess.Popen[bytes], token: str, finish_s: float) -> None:
-        self._process, self._token, self._finish_s = process, token, finish_s
+    def __init__(
+        self, process: subprocess.Popen[bytes], token: str, finish_s: float, on_start: Callable[[], None]
+    ) -> None:
+        self._process, self._token, self._finish_s, self._on_start = process, token, finish_s, on_start
+        self._started = False
         self._known: set[int] = set()
         self._seen_s = time.monotonic()
         self._next_s = 0.0
@@ -83,9 +89,12 @@ class _Watch:
         self._known = {pid for pid in self._known if processes.alive(pid)}
         if not self._known and now >= self._next_s:
             self._known = processes.command_pids(self._token, self._process.pid)
-            self._next_s = now + 1.0
+            self._next_s = now + (1.0 if self._started else 0.0)
         if self._known:
             self._seen_s = now
+            if not self._started:
+                self._started = True
+                self._on_start()
         return now - self._seen_s > self._finish_s
 
 

@@ -375,6 +375,24 @@ def test_an_nsys_that_hangs_is_ended_and_its_stream_kept(tmp_path: Path, how: tu
     assert leftovers(tmp_path) == []
 
 
+def test_ranks_of_one_host_start_one_after_another(tmp_path: Path) -> None:
+    """Two nsys 2022 that start at the same moment can trip over each other's semaphore, and one gives up."""
+    nsys = stand_in(tmp_path)
+    begin, end = "    stem = next(", "    while True:\n        time.sleep(1)\n"
+    assert begin in STAND_IN and end in STAND_IN
+    turn = (
+        "    turn = pathlib.Path(sys.argv[0]).parent / 'turn'\n"
+        "    turn.open('x').close()\n"  # ends this nsys where another one is starting
+        "    time.sleep(0.5)\n"
+        "    turn.unlink()\n"
+    )
+    nsys.write_text(STAND_IN.replace(begin, turn + begin).replace(end, "    agent.kill()\n"))
+    command = ("sh", "-c", f"touch {tmp_path}/ran$RANK; sleep 0.7")
+    done = collect(tmp_path, "--nsys", str(nsys), "--processes", "3", "--", *command)
+    assert "FileExistsError" not in done.said
+    assert sorted(path.name for path in tmp_path.glob("ran*")) == ["ran0", "ran1", "ran2"]
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
