@@ -98,8 +98,9 @@ with the rules as they are now."""
 
 
 LAST_LOOK = """At its one look, with the rules of commit `7c4d684502`: right in 567 of 568 (99.8 %), intervals held in
-1161 of 1231 (94.3 %), none invented, none denied. One rule was changed since, and not because of it: of a gap whose
-cause is inferred at most 50 us could be the device's turnaround. The figures below are with the rules of commit"""
+1161 of 1231 (94.3 %), none invented, none denied. Three rules were changed since, and not because of it: of a gap whose
+cause is inferred at most 50 us could be the device's turnaround; stream waits that are still pending count; time after
+a call that may have waited could be host-bound. The figures below are with the rules of commit"""
 
 
 def document(
