@@ -94,7 +94,7 @@ def test_the_held_out_set_waits_and_then_names_the_commit_of_its_rules() -> None
     assert waiting.endswith("### Held-out set of several ranks\n\nNot looked at yet.\n")
     assert "abc1234" not in waiting
     looked = page.document(ALL, ALL, [RIGHT], "abc1234").split("### Held-out set")[1]
-    assert "With the rules of commit `abc1234`." in looked
+    assert "with the rules of commit `abc1234`." in looked
     assert "No verdict was wrong." in looked
 
 
