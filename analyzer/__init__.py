@@ -9,20 +9,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from analyzer.version import __version__
+
 if TYPE_CHECKING:
     from analyzer.analysis import Analysis
+    from analyzer.comparison.runs import compare_analyses as compare
     from analyzer.model import Capture
     from analyzer.pipeline import analyze, read
 
-__version__ = "0.1.0"
-__all__ = ["Analysis", "Capture", "__version__", "analyze", "read"]
+__all__ = ["Analysis", "Capture", "__version__", "analyze", "compare", "read"]
 
 _HOMES = {
     "Analysis": "analyzer.analysis",
     "Capture": "analyzer.model",
     "analyze": "analyzer.pipeline",
+    "compare": "analyzer.comparison.runs",
     "read": "analyzer.pipeline",
 }
+_NAMES = {"compare": "compare_analyses"}
+"""What bears another name at home."""
 
 
 def __getattr__(name: str) -> Any:
@@ -31,7 +36,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(_HOMES[name]), name)
+    return getattr(import_module(_HOMES[name]), _NAMES.get(name, name))
 
 
 def __dir__() -> list[str]:

@@ -318,6 +318,27 @@ class Quantiles(msgspec.Struct, frozen=True, kw_only=True):
     max: int
 
 
+class StepWork(msgspec.Struct, frozen=True, kw_only=True):
+    """Device work that the steps of one phase's budget launched on one rank: what makes two runs comparable.
+
+    Equal rows are one: of kernels by ``name`` (one spelling for all profilers), grid and block; of copies and sets by
+    direction and bytes; of collectives by what their metadata says, else by name. ``total_ns`` sums durations.
+    """
+
+    rank: int
+    phase: str
+    kind: str  # kernel | copy | set | collective | graph (a replay recorded as one row)
+    name: str
+    grid: tuple[int, int, int] | None
+    block: tuple[int, int, int] | None
+    bytes: int | None  # of one copy or set; of a collective the larger of what goes in and comes out
+    dtype: str | None
+    group_size: int | None
+    calls_total: int
+    calls_in_graphs: int
+    total_ns: int
+
+
 class LaunchBill(msgspec.Struct, frozen=True, kw_only=True):
     """What submitting the work of one phase costs one rank, over the windows of its budget.
 
@@ -597,6 +618,7 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     launch_bill: list[LaunchBill] = []
     graph_replays: list[GraphReplay] = []
     small_kernels: list[SmallKernels] = []
+    step_work: list[StepWork] = []
     host_rollups: list[HostRollup] = []
     look_first: list[LookFirst] = []
     detail: Detail | None = None

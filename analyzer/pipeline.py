@@ -10,7 +10,6 @@ from pathlib import Path
 
 import msgspec
 
-from analyzer import __version__
 from analyzer.analysis import Analysis
 from analyzer.diagnosis import FORMAT, FORMAT_VERSION, Budget, Diagnosis, GlobalAccount, Hypothesis
 from analyzer.errors import TraceError, UsageError
@@ -34,6 +33,7 @@ from analyzer.model import Capture, StoredTrace, Trace
 from analyzer.progress import NoProgress, Progress
 from analyzer.reconstruct.rank import DEVICE, HOST, RankOptions
 from analyzer.rules import Rules, load_rules
+from analyzer.version import __version__
 
 __all__ = ["Options", "analyze", "opened", "read", "workers"]
 
@@ -118,6 +118,7 @@ def analyze(
         launch_bill=[row for report in reports for row in report.launch_bill],
         graph_replays=[row for report in reports for row in report.graph_replays],
         small_kernels=[row for report in reports for row in report.small_kernels],
+        step_work=[row for report in reports for row in report.step_work],
         host_rollups=host_rollups,
         look_first=look_first(host_rollups, per_phase, account),
         detail=detail[0] if detail is not None else None,

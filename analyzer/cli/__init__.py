@@ -10,9 +10,9 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from analyzer import __version__
 from analyzer.analysis import Analysis
 from analyzer.cli import calc
+from analyzer.cli import compare as comparing
 from analyzer.cli import options as opt
 from analyzer.cli.console import Bars, GateError, ending, out, say, warn
 from analyzer.cli.doctor import EXAMPLE, doctor
@@ -21,6 +21,7 @@ from analyzer.diagnosis import Diagnosis
 from analyzer.errors import TraceboundError
 from analyzer.model import Capture
 from analyzer.report.escape import TERMINAL, visible
+from analyzer.version import __version__
 
 app = typer.Typer(
     name="tracebound",
@@ -196,6 +197,8 @@ def inspect(
         )
         out(found.to_json() if format_ is opt.Format.JSON else inspection_text.text(found))
 
+
+app.command(epilog=comparing.EXAMPLE, no_args_is_help=True)(comparing.compare)
 
 app.command(epilog=EXAMPLE, no_args_is_help=True)(doctor)
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from analyzer import __version__
 from analyzer.cli import options as opt
 from analyzer.cli.console import GateError, ending, out
 from analyzer.cli.reading import look
+from analyzer.version import __version__
 
 if TYPE_CHECKING:
     from analyzer.explain.check_up.examine import Checkup

@@ -25,6 +25,7 @@ from analyzer.diagnosis import (
     RangeTime,
     Rank,
     SmallKernels,
+    StepWork,
 )
 from analyzer.diagnosis import Window as WindowResult
 from analyzer.errors import UsageError
@@ -33,6 +34,7 @@ from analyzer.explain.device.classes import row_classes
 from analyzer.explain.device.kernels import body_path_time, kernel_table
 from analyzer.explain.device.rollups import class_times, graph_replays, small_kernels
 from analyzer.explain.device.shapes import kernel_shapes
+from analyzer.explain.device.step_work import step_work
 from analyzer.explain.host.culprits import host_culprits
 from analyzer.explain.host.rollups import host_rollups
 from analyzer.explain.launches.bill import launch_bills
@@ -79,6 +81,7 @@ class RankReport:
     launch_bill: list[LaunchBill]
     graph_replays: list[GraphReplay]
     small_kernels: list[SmallKernels]
+    step_work: list[StepWork]
     classes: list[ClassTime]
     host_rollups: list[HostRollup]
     queue: QueueTable
@@ -132,6 +135,7 @@ def report_rank(
         launch_bill=launch_bills(account, rank, phases, sole_device=sole_device),
         graph_replays=graph_replays(account, rank, phases),
         small_kernels=small_kernels(account, rank, phases),
+        step_work=step_work(account, rank, phases),
         classes=class_times(account, rank, phases, classes),
         host_rollups=host_rollups(account, rank, phases),
         queue=queue_table(account, rank),

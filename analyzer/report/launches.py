@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from analyzer.apportion import round_half_up
 from analyzer.diagnosis import Diagnosis, LaunchBill, Quantiles
 from analyzer.report.escape import cell, code
-from analyzer.report.numbers import fixed, ms, percent, round_half_up, us
+from analyzer.report.numbers import fixed, ms, percent, us
 from analyzer.report.tables import table
 from analyzer.report.views import View, focus_phase, focus_rank, rest
 

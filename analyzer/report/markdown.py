@@ -35,7 +35,8 @@ CAUTIONS_SHOWN = 6
 
 
 @cache
-def _environment() -> jinja2.Environment:
+def environment() -> jinja2.Environment:
+    """Where the reports' templates are."""
     # no autoescape: the views hand over Markdown in which every foreign text is already escaped
     return jinja2.Environment(
         loader=jinja2.PackageLoader("analyzer.report"),
@@ -59,7 +60,7 @@ def render(
     if more:
         warnings.append(f"{count(len(more), 'more note')} before the quality ledger below.")
     return (
-        _environment()
+        environment()
         .get_template(TEMPLATE)
         .render(
             version=prose(diagnosis.tracebound_version),

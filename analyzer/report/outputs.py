@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -31,7 +31,7 @@ def write(analysis: Analysis, directory: Path, *, figures: bool = True) -> Path:
     """
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        with _staging(directory) as staging:
+        with staging_folder(directory) as staging:
             _fill(analysis, staging, drawings.figures(analysis) if figures else drawings.Figures())
             _publish(staging, directory)
     except OSError as error:
@@ -45,7 +45,8 @@ def write(analysis: Analysis, directory: Path, *, figures: bool = True) -> Path:
 
 
 @contextmanager
-def _staging(directory: Path) -> Iterator[Path]:
+def staging_folder(directory: Path) -> Iterator[Path]:
+    """A hidden folder beside the outputs, gone afterwards."""
     staging = Path(tempfile.mkdtemp(prefix=".tracebound-", dir=directory))
     try:
         yield staging
@@ -69,16 +70,18 @@ def _publish(staging: Path, directory: Path) -> None:
     (directory / REPORT).unlink(missing_ok=True)
     for name in (JSON, *TABLES):
         (staging / FOLDER / name).replace(directory / FOLDER / name)
-    _publish_figures(staging / FOLDER / drawings.FOLDER, directory / FOLDER / drawings.FOLDER)
+    publish_figures(
+        staging / FOLDER / drawings.FOLDER, directory / FOLDER / drawings.FOLDER, drawings.file_names()
+    )
     (staging / REPORT).replace(directory / REPORT)
 
 
-def _publish_figures(staging: Path, target: Path) -> None:
-    """Put the new figures in place and remove those of an earlier run; other files in the folder stay."""
+def publish_figures(staging: Path, target: Path, names: Iterable[str]) -> None:
+    """Put the new figures in place and remove those of ``names`` of an earlier run; other files in the folder stay."""
     new = {file.name for file in staging.iterdir()}
     if new:
         target.mkdir(exist_ok=True)
-    for name in drawings.file_names():
+    for name in names:
         if name in new:
             (staging / name).replace(target / name)
         else:

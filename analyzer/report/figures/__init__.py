@@ -63,9 +63,9 @@ class Figures:
         }
 
 
-def file_names() -> list[str]:
+def file_names(names: Iterable[str] = NAMES) -> list[str]:
     """Every file name that a run can write into the folder of figures."""
-    return [name + suffix for name in NAMES for suffix in SUFFIXES]
+    return [name + suffix for name in names for suffix in SUFFIXES]
 
 
 class FigureLink(NamedTuple):
@@ -95,15 +95,20 @@ def figures(analysis: Analysis) -> Figures:
     Never an empty one: what is missing (a table that was not captured, or an analysis read back from
     JSON) stands in ``not_drawn``.
     """
+    return draw_all(__name__, NAMES, analysis)
+
+
+def draw_all(package: str, names: Iterable[str], subject: object) -> Figures:
+    """Draw with each module ``names`` of ``package``: its ``draw`` returns a sheet, or why there is none."""
     drawn: list[Drawn] = []
     not_drawn: list[NotDrawn] = []
     with _only_errors_logged():
         from analyzer.report.figures.sheet import drawing
 
-        for name in NAMES:
-            module = importlib.import_module(f"{__name__}.{name}")
+        for name in names:
+            module = importlib.import_module(f"{package}.{name}")
             with drawing():
-                sheet = module.draw(analysis)
+                sheet = module.draw(subject)
                 if isinstance(sheet, str):
                     not_drawn.append(NotDrawn(name, sheet))
                     continue

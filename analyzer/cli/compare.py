@@ -1,0 +1,135 @@
+"""``tracebound compare``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+from analyzer.cli import options as opt
+from analyzer.cli.console import Bars, ending, out, say, warn
+from analyzer.diagnosis import FORMAT
+from analyzer.report.escape import TERMINAL, visible
+
+if TYPE_CHECKING:
+    from analyzer.comparison.result import Comparison
+    from analyzer.diagnosis import Diagnosis
+    from analyzer.pipeline import Options
+
+EXAMPLE = "Example: tracebound compare eager graph -o comparison"
+_SIDE = "a trace, a directory, a glob in quotes, or the diagnosis.json of an earlier diagnosis"
+
+A = Annotated[str, typer.Argument(metavar="A", help=f"The run before: {_SIDE}.")]
+B = Annotated[str, typer.Argument(metavar="B", help="The run after, likewise.")]
+
+
+def compare(
+    a: A,
+    b: B,
+    steps: opt.Steps = None,
+    boundary: opt.BoundaryOption = opt.Boundary.DEVICE,
+    rank_regex: opt.RankRegex = None,
+    ranks: opt.Ranks = None,
+    device: opt.DeviceOption = None,
+    dispatch: opt.Dispatch = None,
+    output_ranges: opt.OutputRanges = None,
+    rules: opt.RulesOption = None,
+    jobs: opt.Jobs = 1,
+    output: opt.Output = None,
+    format_: opt.FormatOption = opt.Format.MD,
+    figures: opt.Figures = True,
+    quiet: opt.Quiet = False,
+    verbose: opt.Verbose = False,
+    debug: opt.Debug = False,
+) -> None:
+    """Hold two runs against each other.
+
+    First whether they did the same work, then what differs in step time and where. No speedup is claimed where the
+    work is not the same. Options hold for both; a diagnosis.json stays as it was made. Writes COMPARISON.md, and
+    beside it comparison/ with JSON and figures.
+    """
+    with ending(debug=debug):
+        from analyzer import pipeline
+        from analyzer.comparison.runs import compare as compared
+
+        settings = pipeline.Options(
+            steps=opt.pattern("--steps", steps),
+            boundary=boundary.value,
+            dispatch=opt.pattern("--dispatch", dispatch),
+            output_ranges=opt.pattern("--output-ranges", output_ranges),
+            rules=tuple(rules or ()),
+            jobs=jobs,
+        )
+        which = _Selection(opt.rank_pattern(rank_regex), opt.rank_list(ranks), device)
+        sides = [_diagnosis(side, settings, which, quiet=quiet, verbose=verbose) for side in (a, b)]
+        comparison = compared(*sides)
+        report = None
+        if format_ is opt.Format.MD or output is not None:
+            report = _written(comparison, Path(output or "."), figures=figures)
+        if format_ is opt.Format.JSON:
+            out(comparison.to_json())
+        elif report is not None:
+            _summary(comparison, report, quiet=quiet)
+
+
+class _Selection(NamedTuple):
+    """Which ranks of a side are read."""
+
+    rank_regex: str | None
+    ranks: list[int] | None
+    device: int | None
+
+
+def _diagnosis(side: str, settings: Options, which: _Selection, *, quiet: bool, verbose: bool) -> Diagnosis:
+    """Analyze one side, or read back what an earlier run made of it."""
+    from analyzer import pipeline
+    from analyzer.analysis import Analysis
+    from analyzer.report.cautions import cautions
+
+    if _is_diagnosis(Path(side)):
+        return Analysis.from_json(Path(side).read_bytes()).diagnosis
+    with (
+        Bars(quiet=quiet) as bars,
+        pipeline.workers(settings.jobs) as executor,
+        pipeline.opened(
+            [side],
+            rank_regex=which.rank_regex,
+            ranks=which.ranks,
+            device=which.device,
+            manifest=None,
+            executor=executor,
+            progress=bars,
+        ) as capture,
+    ):
+        diagnosis = pipeline.analyze(capture, settings, executor=executor, progress=bars).diagnosis
+    warn(
+        [f"{visible(side, 60)}: {text}" for text in cautions(diagnosis, TERMINAL)],
+        quiet=quiet,
+        verbose=verbose,
+    )
+    return diagnosis
+
+
+def _is_diagnosis(path: Path) -> bool:
+    """By its first bytes: a trace may bear any name."""
+    if path.suffix != ".json" or not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return FORMAT.encode() in file.read(256)
+
+
+def _written(comparison: Comparison, directory: Path, *, figures: bool) -> Path:
+    from analyzer.report.comparison_figures import figures as drawings
+    from analyzer.report.comparison_outputs import write_comparison
+
+    return write_comparison(comparison, directory, drawings(comparison) if figures else None)
+
+
+def _summary(comparison: Comparison, report: Path, *, quiet: bool) -> None:
+    from analyzer.report.comparison import terminal_lines
+
+    if not quiet:
+        for line in terminal_lines(comparison):
+            say(line)
+    out(f"{visible(str(report))}\n")

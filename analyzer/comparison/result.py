@@ -1,0 +1,157 @@
+"""The frozen result of a comparison, field by field as in ``comparison.json``.
+
+``None`` is "not captured" or "not claimed", never 0. Differences are B minus A: negative where B is faster.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from analyzer import strict_json
+
+FORMAT = "tracebound.comparison"
+FORMAT_VERSION = 1
+
+SameWork = Literal["identical", "equivalent", "different", "unverifiable"]
+Change = Literal["added", "removed", "slower", "faster", "same"]
+
+
+class StepTimes(msgspec.Struct, frozen=True, kw_only=True):
+    """Times of the ``n`` steps that a budget rests on (ns); the mean is rounded to whole ns."""
+
+    n: int
+    median: int
+    mean: int
+    p05: int
+    p95: int
+
+
+class Replayed(msgspec.Struct, frozen=True, kw_only=True):
+    """Kernels that a graph replay launched, of all kernels of the phase, over all ranks.
+
+    ``share`` is None where replays were recorded as one row each, and where no kernel was recorded.
+    """
+
+    kernels: int
+    in_graphs: int
+    whole_replays: int
+    share: float | None
+
+
+class Side(msgspec.Struct, frozen=True, kw_only=True):
+    """One of the two runs: its headline phase."""
+
+    inputs: list[str]
+    kinds: list[str]  # nsys-sqlite, kineto-json
+    boundary: str
+    steps_rule: str
+    phase: str
+    scope: str  # global | rank
+    rank: int | None  # None for the global scope
+    ranks: list[int]
+    step_ns: StepTimes
+    step_times_ns: list[int]  # in order of time
+    warmup_excluded: int
+    replayed: Replayed
+    replayed_kernel_share: float | None
+
+
+class Difference(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that the two sides do not share."""
+
+    what: str
+    a: str
+    b: str
+
+
+class StepDelta(msgspec.Struct, frozen=True, kw_only=True):
+    """B minus A (ns). ``ci95``: of the mean; None where there are too few steps. ``shown``: it excludes 0."""
+
+    mean: int
+    median: int
+    ci95: tuple[int, int] | None
+    shown: bool
+    because: str
+
+
+class WorkChange(msgspec.Struct, frozen=True, kw_only=True):
+    """Device work of one key in a mean step, over all ranks compared. None on the side that lacks it."""
+
+    name: str
+    kind: str  # kernel | copy | set | graph | collective
+    detail: str  # grid and block, or bytes
+    change: Change
+    calls_a: float | None
+    calls_b: float | None
+    ns_a: int | None  # sum of durations per step, no wall time
+    ns_b: int | None
+
+
+class WorkCheck(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether one pair of phases did the same work."""
+
+    same_work: SameWork
+    because: str
+    unmatched_share_a: float | None  # of the device time of a step
+    unmatched_share_b: float | None
+    differences: list[Difference]
+
+
+class PhasePair(msgspec.Struct, frozen=True, kw_only=True):
+    """One phase of one scope on both sides. ``delta_ns`` sums to ``step_delta_ns.mean``."""
+
+    phase_a: str
+    phase_b: str
+    scope: str
+    rank_a: int | None
+    rank_b: int | None
+    a: StepTimes
+    b: StepTimes
+    step_delta_ns: StepDelta
+    delta_ns: dict[str, int]
+    a_ns: dict[str, int]  # mean step by category, sums to a.mean
+    b_ns: dict[str, int]
+    work: WorkCheck
+    speedup: float | None
+    replayed_a: Replayed
+    replayed_b: Replayed
+
+
+class Prediction(msgspec.Struct, frozen=True, kw_only=True):
+    """A prediction of the first run's diagnosis, held against the second run."""
+
+    hypothesis: str
+    predicted_step_ns: tuple[int, int]
+    observed_step_ns: int | None
+    verdict: Literal["confirmed", "refuted", "not-tested"]
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """What ``comparison.json`` holds. Top-level figures are those of the headline pair, ``pairs[0]``."""
+
+    format: str = FORMAT
+    format_version: int = FORMAT_VERSION
+    tracebound_version: str
+    a: Side
+    b: Side
+    same_work: SameWork
+    same_work_because: str
+    level: str  # what both captures can show: "kernels", "whole replays" or "host"
+    differences: list[Difference]
+    checks: list[Difference]  # boundary, step rule, pins and the like where they differ
+    step_delta_ns: StepDelta
+    delta_ns: dict[str, int]
+    speedup: float | None
+    speedup_because: str
+    pairs: list[PhasePair]
+    unpaired_phases: list[Difference]
+    changes: list[WorkChange]
+    predictions: list[Prediction]
+    undeclared: list[str]
+    notes: list[str]
+
+    def to_json(self) -> bytes:
+        """Pretty and deterministic, newline at the end."""
+        return strict_json.encode(self)
