@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from analyzer.comparison.result import Comparison
-from analyzer.errors import TraceboundError
 from analyzer.report.comparison import render_comparison
 from analyzer.report.comparison_figures import NAMES
 from analyzer.report.figures import FOLDER as FIGURES
@@ -22,19 +21,9 @@ def write_comparison(comparison: Comparison, directory: Path, figures: Figures |
 
     Figures of an earlier run that are not written now are removed, also without ``figures``.
     """
-    figures = figures or Figures()
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        with staging_folder(directory) as staging:
-            _fill(comparison, staging, figures)
-            _publish(staging, directory)
-    except OSError as error:
-        raise TraceboundError(
-            str(error.filename or directory),
-            "",
-            f"cannot write the report: {error.strerror or error}",
-            "choose another place with --output DIR",
-        ) from error
+    with staging_folder(directory) as staging:
+        _fill(comparison, staging, figures or Figures())
+        _publish(staging, directory)
     return directory / REPORT
 
 

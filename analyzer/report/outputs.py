@@ -29,11 +29,25 @@ def write(analysis: Analysis, directory: Path, *, figures: bool = True) -> Path:
 
     Figures of an earlier run that are not written now are removed, also where ``figures`` is False.
     """
+    with staging_folder(directory) as staging:
+        _fill(analysis, staging, drawings.figures(analysis) if figures else drawings.Figures())
+        _publish(staging, directory)
+    return directory / REPORT
+
+
+@contextmanager
+def staging_folder(directory: Path) -> Iterator[Path]:
+    """A hidden folder beside the outputs in ``directory`` (made where it is missing), gone afterwards.
+
+    What the system refuses while it is open becomes a TraceboundError.
+    """
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        with staging_folder(directory) as staging:
-            _fill(analysis, staging, drawings.figures(analysis) if figures else drawings.Figures())
-            _publish(staging, directory)
+        staging = Path(tempfile.mkdtemp(prefix=".tracebound-", dir=directory))
+        try:
+            yield staging
+        finally:
+            shutil.rmtree(staging, ignore_errors=True)
     except OSError as error:
         raise TraceboundError(
             str(error.filename or directory),
@@ -41,17 +55,6 @@ def write(analysis: Analysis, directory: Path, *, figures: bool = True) -> Path:
             f"cannot write the report: {error.strerror or error}",
             "choose another place with --output DIR",
         ) from error
-    return directory / REPORT
-
-
-@contextmanager
-def staging_folder(directory: Path) -> Iterator[Path]:
-    """A hidden folder beside the outputs, gone afterwards."""
-    staging = Path(tempfile.mkdtemp(prefix=".tracebound-", dir=directory))
-    try:
-        yield staging
-    finally:
-        shutil.rmtree(staging, ignore_errors=True)
 
 
 def _fill(analysis: Analysis, staging: Path, figures: drawings.Figures) -> None:

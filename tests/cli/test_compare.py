@@ -89,5 +89,14 @@ def test_what_cannot_be_read_is_an_error(example: Path, tmp_path: Path) -> None:
     assert "diagnosis.json" in result.stderr
 
 
+def test_a_place_that_cannot_be_written_is_an_error(example: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    side = str(example / "graph")
+    result = run("compare", side, side, "--ranks", "0", "-o", str(tmp_path / "file"), "-q")
+    assert result.exit_code == 2
+    assert "choose another place with --output" in result.stderr
+    assert (tmp_path / "file").read_text() == "mine"
+
+
 def test_one_side_alone_is_bad_usage(example: Path) -> None:
     assert run("compare", str(example / "eager")).exit_code == 2

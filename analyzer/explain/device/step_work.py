@@ -113,16 +113,9 @@ def _columns(account: RankAccount, rows: IntArray, names: _Names) -> list[IntArr
 def _directions(kind: IntArray, copy_kind: SmallArray, names: _Names) -> IntArray:
     """Name codes: profilers spell the names of copies differently, the direction they share."""
     texts = {int(one): f"copy {one.name}" for one in CopyKind if one != CopyKind.UNKNOWN}
-    unknown = "copy, direction not recorded"
-    of_kind = {code: names.code(texts.get(code, unknown)) for code in set(copy_kind.tolist())}
-    fill = names.code("memset")
-    return np.array(
-        [
-            fill if one == DeviceKind.SET else of_kind[code]
-            for one, code in zip(kind.tolist(), copy_kind.tolist(), strict=True)
-        ],
-        np.int64,
-    )
+    codes, inverse = np.unique(copy_kind, return_inverse=True)
+    of_code = names.codes(texts.get(code, "copy, direction not recorded") for code in codes.tolist())
+    return np.where(kind == DeviceKind.SET, names.code("memset"), of_code[inverse.reshape(-1)])
 
 
 def _set_collectives(account: RankAccount, rows: IntArray, columns: list[IntArray], names: _Names) -> None:
