@@ -8,6 +8,7 @@ import msgspec
 
 from analyzer.analysis import Analysis
 from analyzer.comparison.changes import work_changes
+from analyzer.comparison.distortion import distortion_notes
 from analyzer.comparison.pairs import PROVEN, compared_pairs, phase_pairs
 from analyzer.comparison.result import Comparison, Difference, PhasePair, Prediction, Side, WorkCheck
 from analyzer.comparison.sides import budget_of, step_times_of
@@ -43,10 +44,11 @@ def compare(a: Diagnosis, b: Diagnosis) -> Comparison:
             where, "", why, "name the steps with --steps, or choose ranks that both have with --ranks"
         )
     head = pairs[0]
+    side_a, side_b = _side(a, head, first=True), _side(b, head, first=False)
     return Comparison(
         tracebound_version=__version__,
-        a=_side(a, head, first=True),
-        b=_side(b, head, first=False),
+        a=side_a,
+        b=side_b,
         same_work=head.work.same_work,
         same_work_because=head.work.because,
         level=_level(a, b, head),
@@ -61,7 +63,12 @@ def compare(a: Diagnosis, b: Diagnosis) -> Comparison:
         changes=work_changes(a, b, head.phase_a, head.phase_b, _ranks(pairs, head)),
         predictions=_predictions(a, head),
         undeclared=sorted({*a.undeclared, *b.undeclared}),
-        notes=[*_replay_notes(pairs), *_notes(head), *_worst(pairs, head)],
+        notes=[
+            *distortion_notes(a, b, side_a, side_b),
+            *_replay_notes(pairs),
+            *_notes(head),
+            *_worst(pairs, head),
+        ],
     )
 
 

@@ -12,7 +12,7 @@ import pytest
 import analyzer
 from analyzer.comparison.result import Comparison
 from analyzer.comparison.runs import compare
-from analyzer.diagnosis import Diagnosis, PinnedFact, RunFacts
+from analyzer.diagnosis import Diagnosis, PinnedFact, RunFacts, RunRank
 from analyzer.errors import UsageError
 from analyzer.model import CollectiveInfo
 from tests.builders import Schedule, analysis_of, schedule
@@ -327,3 +327,57 @@ def test_the_library_compares_analyses() -> None:
     built = schedule().range(0, 90, "s").launch(0, 2, runs=(10, 20))
     one = analysis_of(built, steps="^s$")
     assert analyzer.compare(one, one) == compare(one.diagnosis, one.diagnosis)
+
+
+# -- what recording itself cost ------------------------------------------------------------------------
+
+
+def with_inputs(diagnosis: Diagnosis, **changes: Any) -> Diagnosis:
+    (one,) = diagnosis.inputs
+    return msgspec.structs.replace(diagnosis, inputs=[msgspec.structs.replace(one, **changes)])
+
+
+def test_stacks_on_one_side_are_told() -> None:
+    plain = with_inputs(run(), captured=["kernel", "op"])
+    slow = with_inputs(run(), captured=["kernel", "op", "frame"])
+    assert compare(plain, plain).notes == compare(slow, slow).notes == []
+    assert compare(plain, slow).notes[0].startswith("Python stacks were recorded in B only")
+    assert compare(slow, plain).notes[0].startswith("Python stacks were recorded in A only")
+
+
+def test_replays_that_nsys_recorded_node_by_node_are_told() -> None:
+    built = schedule()
+    for at in range(0, 8000, 1000):
+        built.range(at, at + 90, "decode").graph(at, at + 15, [(at + 15, at + 60, "gemm", 7)])
+        built.sync(at + 16, at + 90, stream=7)
+    graph = analysis_of(built, steps="^decode$").diagnosis
+    by_nsys = with_inputs(graph, kind="nsys-sqlite")
+    assert compare(run(), graph).notes == []  # torch.profiler has no other way
+    assert "Graphs of B were recorded node by node" in compare(run(), by_nsys).notes[-1]
+
+
+def profiled(cost: float | None) -> Diagnosis:
+    found = pinned(run())
+    assert found.run is not None
+    rank = RunRank(
+        rank=0, host=None, collector="torch", status="complete", exit_code=0, notes=[],
+        profiled_step_ns=None if cost is None else round(1_000_000 * cost),
+        plain_step_ns=None if cost is None else 1_000_000,
+    )  # fmt: skip
+    return msgspec.structs.replace(found, run=msgspec.structs.replace(found.run, ranks=[rank]))
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "told"),
+    [
+        (1.5, 1.5, ""),
+        (1.5, 1.52, ""),
+        (None, None, ""),
+        (1.5, 1.1, "Profiling made A's steps 1.50 x as long and B's steps 1.10 x as long: part of"),
+        (None, 1.1, "Profiling made B's steps 1.10 x as long; what it cost in A is not recorded."),
+    ],
+)
+def test_unequal_costs_of_profiling_are_told(a: float | None, b: float | None, told: str) -> None:
+    notes = compare(profiled(a), profiled(b)).notes
+    assert len(notes) == bool(told)
+    assert "".join(notes).startswith(told)
