@@ -28,9 +28,9 @@ examples:
   python -m collectors nsys --profiler-api --graph-nodes -o run -- vllm serve MODEL
   python -m collectors nsys --range steady --dry-run -- python decode.py
 
-Each rank leaves rankN.nsys-rep, rankN.sqlite and ranks/rankN.json in the folder; what an earlier capture left of that
-rank is replaced. The exit code is the command's; 124 past --limit, 2 if the capture could not be made. Without a range
-the capture ends after {DURATION_S} s, and nsys then ends the command (SIGTERM). The .nsys-rep holds the environments
+Each rank leaves rankN.nsys-rep, rankN.sqlite and ranks/rankN.json in the folder; one that holds a capture of that
+rank already is refused. The exit code is the command's; 124 past --limit, 2 if the capture could not be made. Without
+a range the capture ends after {DURATION_S} s, and nsys then ends the command (SIGTERM). The .nsys-rep holds the environments
 of the run and of other processes: pass on the .sqlite, where they are removed.
 """
 

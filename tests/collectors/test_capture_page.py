@@ -116,3 +116,8 @@ def test_each_help_explains_every_option(name: str) -> None:
     parser = argparse.ArgumentParser(add_help=False)
     importlib.import_module(COMMANDS[name]).configure(parser)
     assert all(action.help for action in parser._actions)
+
+
+def test_the_ranges_of_the_page_can_be_opened() -> None:
+    (shown,) = [block.text for block in BLOCKS if block.language == "python" and "ranges.phase" in block.text]
+    exec(compile(shown, "capture.md", "exec"), {"number": 3})
