@@ -30,8 +30,8 @@ examples:
 
 Each rank leaves rankN.nsys-rep, rankN.sqlite and ranks/rankN.json in the folder; one that holds a capture of that
 rank already is refused. The exit code is the command's; 124 past --limit, 2 if the capture could not be made. Without
-a range the capture ends after {DURATION_S} s, and nsys then ends the command (SIGTERM). The .nsys-rep holds the environments
-of the run and of other processes: pass on the .sqlite, where they are removed.
+a range the capture ends after {DURATION_S} s, and nsys then ends the command (SIGTERM). The .nsys-rep holds the
+environments of the run and of other processes: pass on the .sqlite, where they are removed.
 """
 
 
