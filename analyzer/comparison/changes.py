@@ -44,7 +44,9 @@ def _summed(
         budget = budget_of(diagnosis, phase, rank)
         if budget is None:
             continue
-        for key, amount in amounts(mine, budget.windows, sized=level.sized, shaped=level.shaped).items():
+        for key, amount in amounts(
+            mine, budget.windows, sized=level.sized, shaped=level.shaped, counted=level.counted
+        ).items():
             held = total.get(key, Amount(Fraction(0), Fraction(0)))
             total[key] = Amount(held.calls + amount.calls, held.ns + amount.ns)
     return total

@@ -55,15 +55,17 @@ def step_work_of(diagnosis: Diagnosis, phase: str, rank: int) -> list[StepWork]:
     return [row for row in diagnosis.step_work if (row.phase, row.rank) == (phase, rank)]
 
 
-def amounts(rows: Sequence[StepWork], windows: int, *, sized: bool, shaped: bool) -> dict[WorkKey, Amount]:
+def amounts(
+    rows: Sequence[StepWork], windows: int, *, sized: bool, shaped: bool, counted: bool
+) -> dict[WorkKey, Amount]:
     """Work per mean step by what both sides record of it.
 
     ``sized``: collectives count by type, bytes and group, else by operation alone; ``shaped``: kernels count by grid
-    and block, else by name alone.
+    and block, else by name alone; ``counted``: copies and sets by direction and bytes, else by direction alone.
     """
     result: dict[WorkKey, Amount] = {}
     for row in rows:
-        key = work_key(row, sized=sized, shaped=shaped)
+        key = work_key(row, sized=sized, shaped=shaped, counted=counted)
         held = result.get(key, Amount(Fraction(0), Fraction(0)))
         result[key] = Amount(
             held.calls + Fraction(row.calls_total, windows), held.ns + Fraction(row.total_ns, windows)
@@ -71,13 +73,13 @@ def amounts(rows: Sequence[StepWork], windows: int, *, sized: bool, shaped: bool
     return result
 
 
-def work_key(row: StepWork, *, sized: bool, shaped: bool) -> WorkKey:
+def work_key(row: StepWork, *, sized: bool, shaped: bool, counted: bool) -> WorkKey:
     """Kind, name and what else sets work apart."""
     if row.kind == "collective":
         return (row.kind, row.name, *((row.bytes, row.dtype, row.group_size) if sized else ()))
     if row.kind == "kernel":
         return (row.kind, row.name, *((row.grid, row.block) if shaped else ()))
-    return (row.kind, row.name, row.bytes)
+    return (row.kind, row.name, *((row.bytes,) if counted else ()))
 
 
 def replayed(rows: Sequence[StepWork]) -> Replayed:

@@ -34,16 +34,21 @@ class RankWork:
 
 @dataclass(frozen=True)
 class Level:
-    """What both sides record. ``sized``: sizes of collectives; ``shaped``: grids and blocks."""
+    """What both sides record: ``sized`` collectives, ``shaped`` kernels (grid and block), ``counted`` bytes of copies."""
 
     sized: bool
     shaped: bool
+    counted: bool
 
 
 def level_of(rows: Iterable[StepWork], others: Iterable[StepWork]) -> Level:
     """The finest level at which both sides can be told apart."""
     a, b = list(rows), list(others)
-    return Level(sized=_sized(a) and _sized(b), shaped=_shaped(a) and _shaped(b))
+    return Level(
+        sized=_sized(a) and _sized(b),
+        shaped=_shaped(a) and _shaped(b),
+        counted=_counted(a) and _counted(b),
+    )
 
 
 def _sized(rows: Rows) -> bool:
@@ -52,6 +57,10 @@ def _sized(rows: Rows) -> bool:
 
 def _shaped(rows: Rows) -> bool:
     return all(row.grid is not None and row.block is not None for row in rows if row.kind == "kernel")
+
+
+def _counted(rows: Rows) -> bool:
+    return all(row.bytes is not None for row in rows if row.kind in ("copy", "set"))
 
 
 def check_work(a: Mapping[int, RankWork], b: Mapping[int, RankWork]) -> WorkCheck:
@@ -67,9 +76,8 @@ def check_work(a: Mapping[int, RankWork], b: Mapping[int, RankWork]) -> WorkChec
         )
     every = [row for side in (a, b) for one in side.values() for row in one.rows]
     if not any(one.rows for one in a.values()) or not any(one.rows for one in b.values()):
-        side = "neither side" if not every else "one side"
-        why = f"device work was recorded on {side}" if every else "no device work was recorded"
-        return _verdict("unverifiable", why if every else f"{why} on either side", None, None, [])
+        side = "one side only" if every else "neither side"
+        return _verdict("unverifiable", f"the steps' device work is known on {side}", None, None, [])
     if any(row.kind == "graph" for row in every):
         why = "graph replays were recorded as one row each: what ran inside is not known"
         return _verdict("unverifiable", why, None, None, [])
@@ -87,8 +95,8 @@ def _rows(side: Mapping[int, RankWork]) -> Iterable[StepWork]:
 
 
 def _one_rank(a: RankWork, b: RankWork, level: Level, rank: int | None) -> WorkCheck:
-    left = amounts(a.rows, a.windows, sized=level.sized, shaped=level.shaped)
-    right = amounts(b.rows, b.windows, sized=level.sized, shaped=level.shaped)
+    left = amounts(a.rows, a.windows, sized=level.sized, shaped=level.shaped, counted=level.counted)
+    right = amounts(b.rows, b.windows, sized=level.sized, shaped=level.shaped, counted=level.counted)
     unequal = [key for key in {**left, **right} if _calls(left, key) != _calls(right, key)]
     unequal.sort(key=lambda key: (-max(left.get(key, NONE).ns, right.get(key, NONE).ns), repr(key)))
     differences = [_difference(key, left, right, rank) for key in unequal]
@@ -141,7 +149,7 @@ def describe(key: WorkKey) -> str:
             f"{members} ranks" if members else "",
         ]
     else:
-        known = [f"{rest[0]:,} bytes" if isinstance(rest[0], int) else "size not recorded"]
+        known = [f"{rest[0]:,} bytes" if rest and isinstance(rest[0], int) else "size not recorded"]
     told = ", ".join(part for part in known if part)
     return f"{kind if kind == 'collective' else ''} {name}{f' ({told})' if told else ''}".strip()
 
@@ -170,7 +178,11 @@ def _because(worst: SameWork, a: float, b: float, differences: Sequence[Differen
         if level.shaped
         else "kernels by name alone (grids are not recorded on both sides)"
     ]
-    by += ["copies by direction and bytes"]
+    by += [
+        "copies by direction and bytes"
+        if level.counted
+        else "copies by direction alone (bytes are not recorded on both sides)"
+    ]
     by += [
         "collectives by operation, type, bytes and group"
         if level.sized

@@ -150,6 +150,19 @@ def test_copies_and_collectives_must_be_equal_however_short() -> None:
     }
 
 
+def test_bytes_that_one_side_does_not_record_are_no_difference() -> None:
+    a, b = run(add=copied(8)), run(add=copied(-1))
+    found = compare(a, b)
+    assert found.same_work == "identical"
+    assert "copies by direction alone (bytes are not recorded on both sides)" in found.same_work_because
+
+
+def test_a_side_whose_work_is_not_known_is_unverifiable() -> None:
+    found = compare(run(), msgspec.structs.replace(run(), step_work=[]))
+    assert (found.same_work, found.speedup) == ("unverifiable", None)
+    assert found.same_work_because == "the steps' device work is known on one side only"
+
+
 def test_different_work_claims_nothing() -> None:
     found = compare(run(), run(launch=5, name="other"))
     assert (found.speedup, found.pairs[0].speedup) == (None, None)

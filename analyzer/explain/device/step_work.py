@@ -60,10 +60,12 @@ def step_work(account: RankAccount, rank: int, phases: PhaseWindows) -> list[Ste
         for at, (phase, kind, name, gx, gy, gz, bx, by, bz, size, dtype, members) in enumerate(groups)
     ]
     order = {phase: at for at, phase in enumerate(phases.phases)}
-    return sorted(result, key=lambda row: (order[row.phase], -row.total_ns, row.kind, row.name, row_key(row)))
+    return sorted(
+        result, key=lambda row: (order[row.phase], -row.total_ns, row.kind, row.name, _row_key(row))
+    )
 
 
-def row_key(row: StepWork) -> tuple[object, ...]:
+def _row_key(row: StepWork) -> tuple[object, ...]:
     """What sets two rows of one kind and name apart, in an order."""
     return (row.grid or (), row.block or (), row.bytes or -1, row.dtype or "", row.group_size or -1)
 
