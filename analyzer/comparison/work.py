@@ -34,7 +34,7 @@ class RankWork:
 
 @dataclass(frozen=True)
 class Level:
-    """What both sides record: ``sized`` collectives, ``shaped`` kernels (grid and block), ``counted`` bytes of copies."""
+    """What both sides record: ``sized`` collectives, ``shaped`` kernels (grid, block), ``counted`` bytes of copies."""
 
     sized: bool
     shaped: bool
