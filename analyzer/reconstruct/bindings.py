@@ -28,6 +28,9 @@ class Bindings:
     inferred: BoolArray  # whether the gap before the row is an inference
     event_hop_ns: int  # up to here after the end of its work a recorded event explains a start
     latency_high_ns: IntArray  # up to here after the launch call's start submission explains the wait
+    stream: IntArray  # what each row's stream order puts before it, binding or not, -1 nothing
+    event: IntArray  # the same of recorded orders across streams
+    latency_low_ns: IntArray  # the least from the launch call's start to the row's, of its API
     discarded: int  # predecessors that did not precede in the total order
     unresolved_waits: int  # device-side waits whose event record is unknown
 
@@ -73,7 +76,7 @@ def bind(
     kind[inner] = Binding.GRAPH
     predecessor[inner] = replays.inner[inner]
     inferred[inner] = replays.inner_inferred[inner]
-    return Bindings(kind, predecessor, inferred, hop, high, discarded, unresolved)
+    return Bindings(kind, predecessor, inferred, hop, high, stream, event, low, discarded, unresolved)
 
 
 def _ready(work: Work, predecessor: IntArray, tau_ns: int) -> IntArray:
