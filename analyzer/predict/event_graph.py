@@ -125,7 +125,23 @@ def _in_time(graph: EventGraph) -> EventGraph:
     place[time_order(graph)] = np.arange(len(graph))
     source = source_event(graph, graph.edges)
     keep = place[source] < place[graph.edges.target]
-    return replace(graph, edges=graph.edges.take(keep), dropped=int((~keep & graph.edges.binds).sum()))
+    dropped = int((~keep & graph.edges.binds).sum())
+    return _all_bound(replace(graph, edges=graph.edges.take(keep), dropped=dropped))
+
+
+def _all_bound(graph: EventGraph) -> EventGraph:
+    """Where no edge explains when an event happened, the latest of those that are left binds it, as an inference."""
+    table = graph.edges
+    since = np.where(table.done, graph.done_ns[table.source], graph.at_ns[table.source])
+    explained = np.full(len(graph), False)
+    seen = graph.at_ns[table.target] - since
+    explained[table.target[table.binds | (table.least_ns >= seen)]] = True
+    order = np.lexsort((since, table.target))
+    last = order[np.flatnonzero(np.diff(table.target[order], append=-1))]
+    binds, inferred = table.binds.copy(), table.inferred.copy()
+    open_ = last[~explained[table.target[last]]]
+    binds[open_], inferred[open_] = True, True
+    return replace(graph, edges=replace(table, binds=binds, inferred=inferred))
 
 
 def source_event(graph: EventGraph, table: Edges) -> IntArray:

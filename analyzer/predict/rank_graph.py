@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from analyzer.categories import Category
+from analyzer.cuda_api import LAUNCHES
 from analyzer.model import IntArray
 from analyzer.predict.device import device_edges
 from analyzer.predict.edges import BoolArray, Edges, join_edges
@@ -58,22 +59,25 @@ class Measured:
 class RankGraph:
     """Events, edges and windows of one rank.
 
+    ``returning_launch``: (h,) the return of a launch that a full queue held. ``host_window``: (h,) step to which each
+    host event belongs, -1 none.
     ``collective_row``, ``collective_bytes``: (c,) device row and size (-1 not recorded) of each of its collectives.
-    ``first_event``: host event at which the first
-    window begins, -1 where ``start_ns`` stands for it. ``host_windows``: (w, 2) events at which each window begins
+    ``step_events``: (w, 2) host
+    events at which each step's range begins and ends, None where steps have none. ``host_windows``: (w, 2) events at which each window begins
     and ends at the host boundary, None at the device's.
     """
 
     rank: int
     host: HostEvents
+    returning_launch: BoolArray
     rows: DeviceRows
     names: tuple[str, ...]
     edges: Edges
+    host_window: IntArray
     collective_row: IntArray
     collective_bytes: IntArray
     windows: int
-    first_event: int
-    start_ns: int
+    step_events: IntArray | None
     host_windows: IntArray | None
     measured: Measured
     memory_bytes_per_s: int | None
@@ -86,7 +90,6 @@ def rank_graph(account: RankAccount, rank: int) -> RankGraph | None:
         return None
     events, between = host_events(account)
     rows, names = _rows(account, events)
-    first = account.windows[0]
     host_windows = None
     if account.boundary == HOST:
         host_windows = np.array(
@@ -97,20 +100,18 @@ def rank_graph(account: RankAccount, rank: int) -> RankGraph | None:
             np.int64,
         )
     info = account.trace.device_info
-    first_event = -1
-    if account.assignment is not None and len(account.steps):
-        first_event = _event_at(events, int(account.steps.start_ns[0]), int(account.steps.thread[0]))
     return RankGraph(
         rank=rank,
         host=events,
+        returning_launch=_returning_launch(account, events),
         rows=rows,
         names=names,
         edges=join_edges([between, device_edges(account, rows.entry, len(events))]),
+        host_window=np.searchsorted(account.steps.start_ns, events.at_ns, side="right") - 1,
         collective_row=account.arrivals.arrivals.row,
         collective_bytes=account.arrivals.arrivals.bytes,
         windows=len(account.windows),
-        first_event=first_event,
-        start_ns=first.start_ns,
+        step_events=_step_events(account, events),
         host_windows=host_windows,
         measured=_measured(account),
         memory_bytes_per_s=None if info is None else info.memory_bytes_per_s,
@@ -118,9 +119,31 @@ def rank_graph(account: RankAccount, rank: int) -> RankGraph | None:
     )
 
 
+def _returning_launch(account: RankAccount, events: HostEvents) -> BoolArray:
+    kind = account.calls.kind[events.call] if len(account.calls) else np.zeros(len(events), np.int8)
+    return np.asarray((events.role == Role.RETURN) & (events.call >= 0) & np.isin(kind, list(LAUNCHES)), bool)
+
+
 def _event_at(events: HostEvents, at_ns: int, thread: int) -> int:
-    found = np.flatnonzero((events.at_ns == at_ns) & (events.thread == thread))
-    return int(found[-1]) if len(found) else -1
+    """The event of a thread at an instant, of any thread where it is not known (-1); -1 none."""
+    found = np.flatnonzero((events.at_ns == at_ns) & ((events.thread == thread) | (thread < 0)))
+    return int(found[0]) if len(found) else -1
+
+
+def _step_events(account: RankAccount, events: HostEvents) -> IntArray | None:
+    steps = account.steps
+    if account.assignment is None or not len(steps):
+        return None
+    found = np.array(
+        [
+            [_event_at(events, begin, thread), _event_at(events, end, thread)]
+            for begin, end, thread in zip(
+                steps.start_ns.tolist(), steps.end_ns.tolist(), steps.thread.tolist(), strict=True
+            )
+        ],
+        np.int64,
+    )
+    return found if (found[:, 0] >= 0).all() else None
 
 
 def _rows(account: RankAccount, events: HostEvents) -> tuple[DeviceRows, tuple[str, ...]]:

@@ -1,0 +1,101 @@
+"""A changed graph in the making: its lags under several variants of the assumptions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from analyzer.model import IntArray
+from analyzer.predict.assumptions import Assumption
+from analyzer.predict.edges import BoolArray, EdgeKind, Edges, join_edges
+from analyzer.predict.event_graph import EventGraph
+from analyzer.predict.forward import NEVER, Scenarios, observed
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One reading of what the capture leaves open. ``high``: assumptions at their upper ends, unobserved lags at their
+    usual and not at their least values. ``dropped``: inferred edges do not hold.
+    """
+
+    high: bool
+    dropped: bool
+
+
+VARIANTS = tuple(Variant(high, dropped) for dropped in (False, True) for high in (False, True))
+"""The columns of a draft."""
+
+
+@dataclass
+class Draft:
+    """Edges with (e, m) lags and CPU parts, (s, m) durations; columns are VARIANTS. ``notes``: what could not be changed.
+
+    ``assumed``: names of the assumptions that a change made use of.
+    """
+
+    graph: EventGraph
+    assumptions: Mapping[str, Assumption]
+    edges: Edges
+    lag_ns: IntArray
+    cpu_ns: IntArray
+    body_ns: IntArray
+    added: bool = False
+    notes: list[str] = field(default_factory=list)
+    assumed: set[str] = field(default_factory=set)
+
+    def assume(self, name: str) -> tuple[int, int]:
+        """Both ends of an assumption; it is then listed with the prediction."""
+        self.assumed.add(name)
+        return self.assumptions[name].low, self.assumptions[name].high
+
+    def by_end(self, low: int, high: int) -> IntArray:
+        """(m,) the lower end in the variants that take it, else the upper one."""
+        return np.array([high if variant.high else low for variant in VARIANTS], np.int64)
+
+    def add(self, more: Sequence[tuple[Edges, IntArray]]) -> None:
+        """Add edges with their (e, m) lags."""
+        if not more:
+            return
+        self.edges = join_edges([self.edges, *(table for table, _ in more)])
+        self.lag_ns = np.concatenate([self.lag_ns, *(lag for _, lag in more)])
+        self.cpu_ns = np.concatenate(
+            [self.cpu_ns, np.zeros((len(self.lag_ns) - len(self.cpu_ns), len(VARIANTS)), np.int64)]
+        )
+        self.added = True
+
+    def scenarios(self) -> Scenarios:
+        """What to replay."""
+        return Scenarios(self.edges, self.lag_ns, self.body_ns, self.added)
+
+
+def unchanged(graph: EventGraph, assumptions: Mapping[str, Assumption]) -> Draft:
+    """The capture itself under every variant."""
+    table = graph.edges
+    by_end = {False: observed(graph), True: observed(graph, usual=True)}
+    lag = np.stack([by_end[variant.high] for variant in VARIANTS], axis=1)
+    dropped = np.array([variant.dropped for variant in VARIANTS])
+    lag = np.where(dropped[None, :], _without_inference(graph, lag), lag)
+    cpu = np.repeat(table.cpu_ns[:, None], len(VARIANTS), axis=1)
+    body = np.repeat(graph.body_ns[:, None], len(VARIANTS), axis=1)
+    return Draft(graph, assumptions, table, lag, cpu, body)
+
+
+def _without_inference(graph: EventGraph, lag: IntArray) -> IntArray:
+    """Lags where inferred edges do not hold. A launch that was inferred to be held up only has its usual latency."""
+    table = graph.edges
+    guessed = table.inferred & table.binds
+    submitted = guessed & (table.kind == EdgeKind.SUBMISSION)
+    usual = np.minimum(table.usual_ns, lag.max(axis=1))
+    result = np.where(submitted[:, None], usual[:, None], lag)
+    gone: BoolArray = guessed & ~submitted & _replaceable(graph)
+    return np.where(gone[:, None], NEVER, result)
+
+
+def _replaceable(graph: EventGraph) -> BoolArray:
+    """(e,) whether the target has another edge: nothing may be left without any."""
+    table = graph.edges
+    others = np.bincount(table.target[~(table.inferred & table.binds)], minlength=len(graph))
+    return np.asarray(others[table.target] > 0, bool)
+
