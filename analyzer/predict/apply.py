@@ -186,6 +186,11 @@ def _set_alpha_beta(draft: Draft, change: Collectives, rows: IntArray) -> None:
     of_edge = place[draft.edges.target[rows]]
     nbytes = meetings.bytes[of_edge]
     known = nbytes >= 0
+    if not known.any():
+        raise UsageError(
+            "--change", "collective:alpha,beta", "no collective's size is recorded in the capture",
+            "record payloads (torch.profiler does; newer nsys: --trace=nccl), or scale transfers: collective=0.5",
+        )  # fmt: skip
     if not known.all():
         unknown = len(np.unique(meetings.call[of_edge[~known]]))
         draft.notes.append(f"{unknown} collectives of unknown size keep their time")

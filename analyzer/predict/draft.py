@@ -83,13 +83,18 @@ def unchanged(graph: EventGraph, assumptions: Mapping[str, Assumption]) -> Draft
 
 
 def _without_inference(graph: EventGraph, lag: IntArray) -> IntArray:
-    """Lags where inferred edges do not hold. A launch that was inferred to be held up only has its usual latency."""
+    """Lags where inferred edges do not hold.
+
+    A launch that was inferred to be held up has its usual latency, a thread that was blocked for no visible cause is
+    not blocked.
+    """
     table = graph.edges
     guessed = table.inferred & table.binds
     submitted = guessed & (table.kind == EdgeKind.SUBMISSION)
-    usual = np.minimum(table.usual_ns, lag.max(axis=1))
-    result = np.where(submitted[:, None], usual[:, None], lag)
-    gone: BoolArray = guessed & ~submitted & _replaceable(graph)
+    blocked = guessed & (table.kind == EdgeKind.HOST)
+    result = np.where(submitted[:, None], np.minimum(table.usual_ns[:, None], lag), lag)
+    result = np.where(blocked[:, None], np.minimum(table.least_ns[:, None], lag), result)
+    gone = guessed & ~submitted & ~blocked & _replaceable(graph)
     return np.where(gone[:, None], NEVER, result)
 
 

@@ -52,7 +52,9 @@ class EventGraph:
     """All events, (s,) columns, and the edges between them.
 
     ``at_ns``: when each was observed. ``body_ns``: how long what begins there runs. ``end_event``: the event that ends
-    it, -1: it ends after its body. ``entry``: of returns the event at which their call began, else -1.
+    it, -1: it ends after its body. ``entry``: of returns the event at which their call began, else -1. ``launch``: of
+    device work the event at which its launch call began, -1 not known. ``thread``: of host events a number that no two
+    threads share.
     """
 
     ranks: tuple[Placed, ...]
@@ -60,6 +62,8 @@ class EventGraph:
     body_ns: IntArray
     end_event: IntArray
     entry: IntArray
+    launch: IntArray
+    thread: IntArray
     edges: Edges
     meetings: Meetings
     dropped: int  # edges that lead back in time: the clocks contradict each other there
@@ -87,8 +91,8 @@ def event_graph(graphs: Sequence[RankGraph], joint: Joint) -> EventGraph:
     for graph in graphs:
         places.append(Placed(graph, size, size + len(graph.host)))
         size += len(graph.host) + len(graph.rows)
-    at_ns, body_ns, entry = (np.zeros(size, np.int64) for _ in range(3))
-    entry -= 1
+    at_ns, body_ns = np.zeros(size, np.int64), np.zeros(size, np.int64)
+    entry, launch, thread = (np.full(size, -1, np.int64) for _ in range(3))
     parts: list[Edges] = []
     for place in places:
         graph = place.graph
@@ -97,6 +101,8 @@ def event_graph(graphs: Sequence[RankGraph], joint: Joint) -> EventGraph:
         host, rows = slice(place.host, place.row), slice(place.row, place.row + len(graph.rows))
         at_ns[host], at_ns[rows] = moved(graph.host.at_ns), moved(graph.rows.start_ns)
         body_ns[rows] = moved(graph.rows.end_ns) - at_ns[rows]
+        launch[rows] = np.where(graph.rows.entry >= 0, graph.rows.entry + place.host, -1)
+        thread[host] = graph.host.thread * len(graphs) + len(parts)
         entry[host] = np.where(graph.host.entry >= 0, graph.host.entry + place.host, -1)
         parts.append(
             replace(
@@ -112,9 +118,11 @@ def event_graph(graphs: Sequence[RankGraph], joint: Joint) -> EventGraph:
     body_ns = np.concatenate((body_ns, np.zeros(extra, np.int64)))
     end_event = np.full(len(at_ns), -1, np.int64)
     end_event[meetings.start] = meetings.event
-    entry = np.concatenate((entry, np.full(extra, -1, np.int64)))
+    entry, launch, thread = (
+        np.concatenate((column, np.full(extra, -1, np.int64))) for column in (entry, launch, thread)
+    )
     whole = EventGraph(
-        tuple(places), at_ns, body_ns, end_event, entry, join_edges([*parts, joined]), meetings, 0
+        tuple(places), at_ns, body_ns, end_event, entry, launch, thread, join_edges([*parts, joined]), meetings, 0
     )
     return _in_time(whole)
 

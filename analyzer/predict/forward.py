@@ -48,13 +48,14 @@ def replay(graph: EventGraph, scenarios: Scenarios) -> IntArray:
     lag[through] += scenarios.body_ns[table.source[by_target][through]]
     held = (table.kind == EdgeKind.HELD)[by_target]
     first = np.searchsorted(target, np.arange(s + 1))
+    launch = _launched_elsewhere(graph, table)[by_target]
     order = _order(graph, target, source, first) if scenarios.added else time_order(graph)
 
-    root, since = _chains(graph, target, source, lag, held, first, m)
+    root, since = _chains(graph, target, source, lag, held, launch, first)
     reached, lag = root[source], lag + since[source]
     times = np.empty((s, m), np.int64)
     times[:] = graph.at_ns[:, None]
-    conditional = np.zeros(s, bool)  # a call is held only by work that has not ended when it begins
+    conditional = np.zeros(s, bool)  # a call is held only by work that was launched and has not ended when it begins
     conditional[target[held]] = True
     edge_from = reached.tolist()
     begins, entry = first.tolist(), graph.entry.tolist()
@@ -64,12 +65,24 @@ def replay(graph: EventGraph, scenarios: Scenarios) -> IntArray:
             continue
         ready = times[edge_from[low:high]] + lag[low:high]
         if conditional[event] and entry[event] >= 0:
-            ended = ready - pure[low:high]
-            ready[held[low:high, None] & (ended <= times[entry[event]])] = NEVER
+            began = times[entry[event]]
+            free = ready - pure[low:high] <= began  # had ended
+            elsewhere = launch[low:high]
+            free |= (elsewhere >= 0)[:, None] & (times[elsewhere] >= began)  # was not launched yet
+            ready[held[low:high, None] & free] = NEVER
         np.max(ready, axis=0, out=times[event])
     chained = np.flatnonzero(root != np.arange(s))
     times[chained] = times[root[chained]] + since[chained]
     return times
+
+
+def _launched_elsewhere(graph: EventGraph, table: Edges) -> IntArray:
+    """(e,) of work that a call waits for the event at which another thread launched it, else -1."""
+    launch = graph.launch[table.source]
+    call = graph.entry[table.target]
+    other = (table.kind == EdgeKind.HELD) & (launch >= 0) & (call >= 0)
+    other &= graph.thread[launch] != graph.thread[call]
+    return np.where(other, launch, -1)
 
 
 def _chains(
@@ -78,16 +91,17 @@ def _chains(
     source: IntArray,
     lag: IntArray,
     held: BoolArray,
+    launch: IntArray,
     first: IntArray,
-    m: int,
 ) -> tuple[IntArray, IntArray]:
     """(s,) the event that alone decides when each happens, itself where several may; and (s, m) how much later."""
     s = len(graph)
     root: IntArray = np.arange(s)
-    since: IntArray = np.zeros((s, m), np.int64)
+    since: IntArray = np.zeros((s, lag.shape[1]), np.int64)
     single = np.diff(first) == 1
     single[target[held]] = False
     single[graph.entry[graph.entry >= 0]] = False
+    single[launch[launch >= 0]] = False
     only = np.flatnonzero(single)
     alive = only[(lag[first[only]] > NEVER // 2).all(axis=1)]
     root[alive] = source[first[alive]]

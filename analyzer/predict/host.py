@@ -6,17 +6,20 @@ Python) is part of such an edge.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
 import numpy as np
 
+from analyzer.arrays import distinct
 from analyzer.categories import Category
 from analyzer.cuda_api import WAITS, CallKind
+from analyzer.intervals import Intervals, union
 from analyzer.model import Columns, IntArray, SmallArray
 from analyzer.predict.edges import BoolArray, EdgeKind, Edges, edges, join_edges
 from analyzer.reconstruct.blocking import POLL_GAP_NS
-from analyzer.reconstruct.handovers import thread_activity
+from analyzer.reconstruct.handovers import Transition, thread_activity
 from analyzer.reconstruct.host_account import HostAccount, ThreadAccount
 from analyzer.reconstruct.rank import RankAccount
 from analyzer.reconstruct.work import Calls
@@ -28,6 +31,8 @@ CALL_NS = 2_000
 
 _CPU = (Category.HOST_FRAMEWORK, Category.HOST_OUTPUT, Category.HOST_UNTRACED, Category.LAUNCH_DISPATCH)
 _SUBMITTING = (Category.LAUNCH_DISPATCH, Category.LAUNCH_API, Category.HOST_API)
+_STRAY = tuple(category for category in Category if category not in _SUBMITTING)
+_NOTHING = (np.empty(0, np.int64), np.empty(0, np.int64))
 
 
 class Role(IntEnum):
@@ -77,12 +82,14 @@ def host_events(account: RankAccount) -> tuple[HostEvents, Edges]:
     events = _in_order(account, waits)
     h = len(events)
     rows = np.arange(1, h)[events.thread[1:] == events.thread[:-1]] if h else np.empty(0, np.int64)
-    cpu, stray = _time_between(account, events, rows)
+    cpu, stray, blocked = _time_between(account, events, rows)
     events = replace(events, stray_ns=_scatter(h, rows, stray))
     least, binds = _own_time(account, events, rows, waits)
+    unexplained = binds & (blocked > account.constants.quiet_ns)
     own = edges(
-        rows, rows - 1, EdgeKind.HOST, binds=binds, least_ns=least, cpu_ns=np.where(binds, cpu, 0)
-    )
+        rows, rows - 1, EdgeKind.HOST, binds=binds, inferred=unexplained,
+        least_ns=np.where(unexplained, least - blocked, least), cpu_ns=np.where(binds, cpu, 0),
+    )  # fmt: skip
     return events, join_edges([own, *_held(account, events, waits), *_between_threads(account, events)])
 
 
@@ -168,7 +175,7 @@ def _in_order(account: RankAccount, waits: _Waits) -> HostEvents:
     )
 
 
-def _transitions(account: RankAccount):  # type: ignore[no-untyped-def]
+def _transitions(account: RankAccount) -> Iterator[tuple[int, Transition]]:
     for thread, items in sorted(account.transitions.by_thread.items()):
         for item in items:
             yield thread, item
@@ -186,43 +193,52 @@ def _capturable(account: RankAccount, launches: IntArray) -> BoolArray:
 
 
 class _Meter:
-    """How much of a thread's time lies in some categories, up to an instant."""
+    """How much of a thread's time lies in some categories and in none of some intervals, up to an instant."""
 
-    def __init__(self, account: ThreadAccount, categories: tuple[Category, ...], *, outside: bool) -> None:
-        self._bounds = account.bounds
-        self._inside = np.isin(account.category, categories) != outside
-        self._before_first = (Category.HOST_UNTRACED in categories) != outside
-        if len(self._bounds):
-            self._inside[-1] = self._before_first
-        lengths = np.diff(self._bounds)
-        counted = np.where(self._inside[: len(lengths)], lengths, 0)
+    def __init__(self, account: ThreadAccount, counts: Sequence[Category], without: Intervals) -> None:
+        untraced = Category.HOST_UNTRACED in counts
+        self._bounds = distinct(np.concatenate((account.bounds, *without)))
+        at = np.searchsorted(account.bounds, self._bounds, side="right") - 1
+        category = np.append(account.category, Category.HOST_UNTRACED)  # nothing is recorded before and after
+        last = len(account.bounds) - 1
+        inside = np.isin(category[np.where((at < 0) | (at >= last), -1, at)], counts)
+        starts, ends = without
+        if len(starts):
+            before = np.searchsorted(starts, self._bounds, side="right") - 1
+            inside &= (before < 0) | (self._bounds >= ends[np.maximum(before, 0)])
+        self._inside, self._outside = inside, untraced
+        counted = np.where(inside[:-1], np.diff(self._bounds), 0)
         self._total = np.concatenate(([0], np.cumsum(counted))).astype(np.int64)
 
     def until(self, instants: IntArray) -> IntArray:
         """(n,) ns, relative to the first bound."""
         if not len(self._bounds):
-            return instants * int(self._before_first)
+            return instants * int(self._outside)
         at = np.searchsorted(self._bounds, instants, side="right") - 1
         safe = np.maximum(at, 0)
         since = instants - self._bounds[safe]
-        counted = np.where(at >= 0, self._inside[safe], self._before_first)
+        counted = np.where(at >= 0, self._inside[safe], self._outside)
         return self._total[safe] + np.where(counted, since, 0)
 
 
-def _time_between(account: RankAccount, events: HostEvents, rows: IntArray) -> tuple[IntArray, IntArray]:
-    """CPU time between calls, and time that is no submission, from each event's predecessor to it."""
+def _time_between(
+    account: RankAccount, events: HostEvents, rows: IntArray
+) -> tuple[IntArray, IntArray, IntArray]:
+    """From each event's predecessor to it: CPU time between calls, time that is no submission, time blocked in the OS."""
     own: HostAccount = replace(account.account, _threads=dict(account.account.built))
-    cpu, stray = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64)
+    cpu, stray, blocked = (np.zeros(len(rows), np.int64) for _ in range(3))
     for thread in np.unique(events.thread[rows]).tolist():
         here = np.flatnonzero(events.thread[rows] == thread)
         begin, end = events.at_ns[rows[here] - 1], events.at_ns[rows[here]]
-        known = own.thread(thread)
+        known, mine = own.thread(thread), account.calls.of_thread(thread)
+        in_calls = union(account.calls.start_ns[mine], account.calls.end_ns[mine])
         for meter, into in (
-            (_Meter(known, _CPU, outside=False), cpu),
-            (_Meter(known, _SUBMITTING, outside=True), stray),
+            (_Meter(known, _CPU, in_calls), cpu),
+            (_Meter(known, _STRAY, _NOTHING), stray),
+            (_Meter(known, (Category.HOST_WAIT,), _NOTHING), blocked),
         ):
             into[here] = meter.until(end) - meter.until(begin)
-    return cpu, stray
+    return cpu, stray, blocked
 
 
 def _own_time(
@@ -304,7 +320,7 @@ def _held(account: RankAccount, events: HostEvents, waits: _Waits) -> list[Edges
     return found
 
 
-def _awaited(account: RankAccount, waits: _Waits):  # type: ignore[no-untyped-def]
+def _awaited(account: RankAccount, waits: _Waits) -> Iterator[tuple[IntArray, IntArray]]:
     """(rows, positions of waits): work that waiting calls are recorded to wait for, whether it held them or not."""
     calls, targets = account.calls, account.targets
     named = np.flatnonzero(np.isin(calls.kind[waits.last], list(WAITS)))

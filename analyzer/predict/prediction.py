@@ -20,6 +20,11 @@ from analyzer.predict.validation import OddEven
 
 Z95 = 1.96
 """Normal quantile of a two-sided 95 % interval."""
+MODEL_SHARE, GAIN_SHARE = 0.005, 0.05
+"""No range is narrower than this share of the step and this share of the change, to either side.
+
+So much replays miss by against simulated truth where nothing is open (docs/accuracy.md): a calibration, not a bound.
+"""
 
 
 @dataclass(frozen=True)
@@ -58,6 +63,7 @@ class Replayed:
         gain = (was - now).mean(axis=0)
         ends = np.maximum(observed - gain, 0.0)
         scatter = Z95 * (checked.spread or 0.0) * float(ends.mean()) / math.sqrt(len(steps))
+        scatter += MODEL_SHARE * observed + GAIN_SHARE * float(np.abs(gain).max())
         return Prediction(
             observed_ns=observed,
             range_ns=(max(float(ends.min()) - scatter, 0.0), float(ends.max()) + scatter),
