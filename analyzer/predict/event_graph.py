@@ -187,9 +187,9 @@ def _meetings(
             ]
             latest = max(int(at_ns[at]) for at in starts)
             for column, rank in enumerate(members):
-                part = joint.waits[rank]
-                if not part.split[arrivals[column]]:
-                    continue  # a sender may leave first
+                left = at_ns[starts[column]] + body_ns[starts[column]]
+                if left < latest and not joint.waits[rank].split[arrivals[column]]:
+                    continue  # a sender that left before its receiver came
                 end = size + len(event)
                 event.append(end)
                 start.append(starts[column])

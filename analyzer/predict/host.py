@@ -22,10 +22,12 @@ from analyzer.reconstruct.blocking import POLL_GAP_NS
 from analyzer.reconstruct.handovers import Transition, thread_activity
 from analyzer.reconstruct.host_account import HostAccount, ThreadAccount
 from analyzer.reconstruct.rank import RankAccount
-from analyzer.reconstruct.work import Calls
+from analyzer.reconstruct.work import NO_TIME, Calls
 
 RETURN_NS = 5_000
 """From the end of the awaited work to the return of the call, where the capture shows none (assumed)."""
+LOOK_BACK = 4
+"""So many works that another thread launched may be the last one before a wait for the whole device, once times change."""
 CALL_NS = 2_000
 """What a waiting call takes that waits for nothing, where the capture shows none (assumed)."""
 
@@ -40,7 +42,7 @@ class Role(IntEnum):
 
     RETURN = 0  # a waiting call returns, or a held launch
     RESUME = 1  # the thread goes on after another one
-    MARK = 2  # a step begins or ends, or another thread's work is done
+    MARK = 2  # a step begins or ends, a thread's records begin, or what another thread waits for is done
     CALL = 3  # a launch call or a waiting call begins
 
 
@@ -136,6 +138,8 @@ def _in_order(account: RankAccount, waits: _Waits) -> HostEvents:
         marks.append((at, thread, Role.MARK))
     for at, thread in zip(steps.end_ns.tolist(), steps.thread.tolist(), strict=True):
         marks.append((at, thread, Role.MARK))
+    used = {*calls.thread[launches].tolist(), *calls.thread[waits.first].tolist(), *(mark[1] for mark in marks)}
+    marks += _first_records(account, used)
     marks = [mark for mark in dict.fromkeys(marks) if mark[1] >= 0]
     w, n = len(waits.first), len(launches)
     at_ns = np.concatenate(
@@ -173,6 +177,17 @@ def _in_order(account: RankAccount, waits: _Waits) -> HostEvents:
         capturable=capturable,
         stray_ns=np.zeros(len(order), np.int64),
     )
+
+
+def _first_records(account: RankAccount, threads: set[int]) -> list[tuple[int, int, Role]]:
+    """Where each thread's records begin: what it does until its first event may change, too."""
+    host = account.trace.process.host
+    found = []
+    for thread in sorted(threads):
+        rows = account.account.rows_of(thread)
+        if len(rows):
+            found.append((int(host.start_ns[rows].min()), thread, Role.MARK))
+    return found
 
 
 def _transitions(account: RankAccount) -> Iterator[tuple[int, Transition]]:
@@ -329,7 +344,12 @@ def _awaited(account: RankAccount, waits: _Waits) -> Iterator[tuple[IntArray, In
     yield targets.certain(waits.last[named], sole_device=True), named
     device = named[calls.kind[waits.last[named]] == CallKind.DEVICE_SYNC]
     for lane in targets.lanes:
-        yield targets.last_on_lane(lane, calls.start_ns[waits.last[device]]), device
+        before = calls.start_ns[waits.last[device]]
+        for _ in range(LOOK_BACK):
+            row = targets.last_on_lane(lane, before)
+            yield row, device
+            elsewhere = (row >= 0) & (calls.thread[account.work.launch[row]] != calls.thread[waits.last[device]])
+            before = np.where(elsewhere, account.work.submitted_ns[row], NO_TIME)
 
 
 def _between_threads(account: RankAccount, events: HostEvents) -> list[Edges]:
