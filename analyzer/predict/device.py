@@ -7,6 +7,7 @@ import numpy as np
 from analyzer.categories import Binding
 from analyzer.model import IntArray
 from analyzer.predict.edges import BoolArray, EdgeKind, Edges, edges, join_edges
+from analyzer.reconstruct.bindings import stream_waits
 from analyzer.reconstruct.rank import RankAccount
 from analyzer.reconstruct.work import group_indices
 
@@ -55,6 +56,7 @@ def device_edges(account: RankAccount, entry: IntArray, h: int) -> Edges:
             edges(h + mine, h + source[mine], kind, done=True, least_ns=least, usual_ns=max(least, usual[binding]))
         )
     found.append(_whole_replays(account, stream, h, tau))
+    found.append(_recorded_waits(account, h, tau))
     return join_edges(found)
 
 
@@ -99,6 +101,21 @@ def _own_lane_in_replay(account: RankAccount, inner: BoolArray) -> IntArray:
     before[order[1:][same]] = order[:-1][same]
     before[~inner] = -1
     return before
+
+
+def _recorded_waits(account: RankAccount, h: int, tau_ns: int) -> Edges:
+    """All work that recorded events order before a row: the binding one is only the last of it to end."""
+    work, targets = account.work, account.targets
+    waits = stream_waits(work, account.calls, targets, account.replays)
+    _, record = targets.sync_row(waits.calls)
+    pairs = [np.empty((2, 0), np.int64)]
+    for source in targets.parts_before_record(record):
+        origin = source[waits.wait]
+        ok = (origin >= 0) & (origin < waits.row) & (origin != account.bindings.predecessor[waits.row])
+        ok &= origin != account.bindings.event[waits.row]
+        pairs.append(np.stack((waits.row[ok], origin[ok])))
+    target, origin = np.unique(np.concatenate(pairs, axis=1), axis=1)
+    return edges(h + target, h + origin, EdgeKind.EVENT, done=True, least_ns=tau_ns)
 
 
 def _whole_replays(account: RankAccount, stream: IntArray, h: int, tau_ns: int) -> Edges:

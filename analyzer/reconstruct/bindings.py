@@ -163,19 +163,17 @@ def _event_predecessors(
     event = np.full(len(work), -1, np.int64)
     if not len(work):
         return event, 0, 0
-    waits = np.flatnonzero((calls.kind == CallKind.STREAM_WAIT) & (calls.result <= 0))
-    lane, record = targets.sync_row(waits)
+    waits = stream_waits(work, calls, targets, replays)
+    _, record = targets.sync_row(waits.calls)
     source = targets.before_record(record)
     unresolved = int((~np.isin(record, process.event_records.correlation) | (record == 0)).sum())
-    every_root = np.flatnonzero(replays.is_root)
-    roots_of = {
-        replay: every_root[at].tolist() for replay, at in group_indices(work.replay[every_root]).items()
-    }
-    discarded = 0
-    for value in np.unique(lane[source >= 0]):
-        here = np.flatnonzero((source >= 0) & (lane == value))
-        wait_ns = calls.start_ns[waits[here]]
-        discarded += _apply_waits(event, work, replays, roots_of, int(value), wait_ns, source[here])
+    origin, row = source[waits.wait], waits.row
+    known = origin >= 0
+    before = known & (origin < row)
+    discarded = int((known & ~before).sum())  # clock noise: they hold nothing
+    origin, row = origin[before], row[before]
+    order = np.lexsort((origin, work.end_ns[origin], row))  # of several the last to end
+    event[row[order]] = origin[order]
     _legacy_stream_order(event, work, process, targets)
     roots = np.flatnonzero(replays.is_root)
     previous = replays.previous[work.replay[roots]] if len(replays) else roots
@@ -184,36 +182,42 @@ def _event_predecessors(
     return event, unresolved, discarded
 
 
-def _apply_waits(
-    event: IntArray,
-    work: Work,
-    replays: Replays,
-    roots_of: dict[int, list[int]],
-    lane: int,
-    wait_ns: IntArray,
-    source: IntArray,
-) -> int:
-    """Give each wait's source to the first work submitted to the waiting stream after it.
-
-    Returns how many sources do not precede that work (clock noise): they hold nothing.
+@dataclass(frozen=True)
+class StreamWaits:
+    """Device-side waits and what they hold: ``calls`` (w,) index into Calls; ``wait``, ``row`` (p,) pairs of a
+    position in it and a row of Work that could not start before.
     """
-    discarded = 0
-    rows = np.flatnonzero((work.lane == lane) & work.linked & (work.replay < 0))
-    launches = np.flatnonzero(replays.lane == lane)
-    submitted = np.concatenate((work.launch_ns[rows], work.launch_ns[replays.last[launches]]))
-    unit = np.concatenate((rows, -launches - 1))  # negative: a replay
-    order = np.argsort(submitted, kind="stable")
-    at = np.searchsorted(submitted[order], wait_ns, side="right")
-    for position, origin in zip(at.tolist(), source.tolist(), strict=True):
-        if position >= len(order):
-            continue
-        target = int(unit[order[position]])
-        for row in [target] if target >= 0 else roots_of.get(-target - 1, []):
-            if origin >= row:
-                discarded += 1
-            elif event[row] < 0 or (work.end_ns[origin], origin) > (work.end_ns[event[row]], event[row]):
-                event[row] = origin
-    return discarded
+
+    calls: IntArray
+    wait: IntArray
+    row: IntArray
+
+
+def stream_waits(work: Work, calls: Calls, targets: SyncTargets, replays: Replays) -> StreamWaits:
+    """A wait holds the first work submitted to its stream after it; of a replay its roots."""
+    waits = np.flatnonzero((calls.kind == CallKind.STREAM_WAIT) & (calls.result <= 0))
+    lane, _ = targets.sync_row(waits)
+    every_root = np.flatnonzero(replays.is_root)
+    roots_of = {
+        replay: every_root[at] for replay, at in group_indices(work.replay[every_root]).items()
+    }
+    pairs = [np.empty((2, 0), np.int64)]
+    for value in np.unique(lane[lane >= 0]).tolist():
+        here = np.flatnonzero(lane == value)
+        rows = np.flatnonzero((work.lane == value) & work.linked & (work.replay < 0))
+        launches = np.flatnonzero(replays.lane == value)
+        submitted = np.concatenate((work.launch_ns[rows], work.launch_ns[replays.last[launches]]))
+        unit = np.concatenate((rows, -launches - 1))  # negative: a replay
+        order = np.argsort(submitted, kind="stable")
+        at = np.searchsorted(submitted[order], calls.start_ns[waits[here]], side="right")
+        here, at = here[at < len(order)], at[at < len(order)]
+        held = unit[order[at]]
+        pairs.append(np.stack((here[held >= 0], held[held >= 0])))
+        for wait, replay in zip(here[held < 0].tolist(), (-held[held < 0] - 1).tolist(), strict=True):
+            roots = roots_of.get(replay, every_root[:0])
+            pairs.append(np.stack((np.full(len(roots), wait), roots)))
+    wait, row = np.concatenate(pairs, axis=1)
+    return StreamWaits(waits, wait, row)
 
 
 def _legacy_stream_order(event: IntArray, work: Work, process: ProcessTrace, targets: SyncTargets) -> None:
