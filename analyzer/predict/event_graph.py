@@ -133,8 +133,30 @@ def _in_time(graph: EventGraph) -> EventGraph:
     place[time_order(graph)] = np.arange(len(graph))
     source = source_event(graph, graph.edges)
     keep = place[source] < place[graph.edges.target]
-    dropped = int((~keep & graph.edges.binds).sum())
-    return _all_bound(replace(graph, edges=graph.edges.take(keep), dropped=dropped))
+    early = _before_the_end(graph, graph.edges.take(~keep))
+    early = early.take(place[early.source] < place[early.target])
+    explained = np.isin(graph.edges.target, early.target)
+    dropped = int((~keep & ~explained & graph.edges.binds).sum())
+    return _all_bound(
+        replace(graph, edges=join_edges([graph.edges.take(keep), early]), dropped=dropped)
+    )
+
+
+def _before_the_end(graph: EventGraph, late: Edges) -> Edges:
+    """Work that starts shortly before a collective ends (programmatic dependent launch) waits for its members."""
+    ends = graph.end_event[late.source]
+    table = late.take(late.done & (ends >= 0))
+    ends = ends[late.done & (ends >= 0)]
+    meeting = np.flatnonzero(graph.edges.kind == EdgeKind.MEETING)
+    order = meeting[np.argsort(graph.edges.target[meeting], kind="stable")]
+    low, high = (np.searchsorted(graph.edges.target[order], ends, side=side) for side in ("left", "right"))
+    count = high - low
+    member = order[np.repeat(low, count) + np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)]
+    target = np.repeat(table.target, count)
+    ahead = np.repeat(graph.at_ns[table.target] - graph.at_ns[ends], count)
+    return edges(
+        target, graph.edges.source[member], EdgeKind.STREAM, least_ns=graph.edges.least_ns[member] + ahead
+    )
 
 
 def _all_bound(graph: EventGraph) -> EventGraph:

@@ -239,18 +239,23 @@ class _Meter:
 def _time_between(
     account: RankAccount, events: HostEvents, rows: IntArray
 ) -> tuple[IntArray, IntArray, IntArray]:
-    """From each event's predecessor to it: CPU time between calls, time that is no submission, time blocked in the OS."""
+    """From each event's predecessor to it: CPU time between calls, time that is no submission, and possible waiting.
+
+    A thread may wait where the OS blocked it and, if it runs no steps, where nothing of it is recorded.
+    """
     own: HostAccount = replace(account.account, _threads=dict(account.account.built))
     cpu, stray, blocked = (np.zeros(len(rows), np.int64) for _ in range(3))
+    stepping = set(account.steps.thread.tolist())
     for thread in np.unique(events.thread[rows]).tolist():
         here = np.flatnonzero(events.thread[rows] == thread)
         begin, end = events.at_ns[rows[here] - 1], events.at_ns[rows[here]]
         known, mine = own.thread(thread), account.calls.of_thread(thread)
+        idle = (Category.HOST_WAIT,) if thread in stepping else (Category.HOST_WAIT, Category.HOST_UNTRACED)
         in_calls = union(account.calls.start_ns[mine], account.calls.end_ns[mine])
         for meter, into in (
             (_Meter(known, _CPU, in_calls), cpu),
             (_Meter(known, _STRAY, _NOTHING), stray),
-            (_Meter(known, (Category.HOST_WAIT,), _NOTHING), blocked),
+            (_Meter(known, idle, _NOTHING), blocked),
         ):
             into[here] = meter.until(end) - meter.until(begin)
     return cpu, stray, blocked
