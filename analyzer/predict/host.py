@@ -374,5 +374,19 @@ def _between_threads(account: RankAccount, events: HostEvents) -> list[Edges]:
         edges(
             np.array(target, np.int64), np.array(source, np.int64), EdgeKind.HANDOVER, binds=True,
             inferred=np.array(inferred, bool), sample=99,
-        )
+        ),
+        _begun(account, events),
     ]  # fmt: skip
+
+
+def _begun(account: RankAccount, events: HostEvents) -> Edges:
+    """A thread whose records begin late was woken or made by somebody: it is taken to move with the thread that steps."""
+    stepping = account.steps.thread[account.steps.thread >= 0]
+    if not len(stepping) or not len(events):
+        return edges(np.empty(0, np.int64), np.empty(0, np.int64), EdgeKind.HANDOVER)
+    main = np.flatnonzero(events.thread == int(np.bincount(stepping).argmax()))
+    first = np.flatnonzero(np.diff(events.thread, prepend=-1))
+    first = first[~np.isin(events.thread[first], stepping)]
+    at = np.searchsorted(events.at_ns[main], events.at_ns[first], side="right") - 1
+    known = at >= 0
+    return edges(first[known], main[at[known]], EdgeKind.HANDOVER, binds=True, inferred=True)
