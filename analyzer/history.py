@@ -13,6 +13,8 @@ from analyzer import strict_json
 
 FORMAT = "tracebound.history"
 FORMAT_VERSION = 1
+KEY_SHOWN = 8
+"""Characters of a workload's key that texts show."""
 
 
 class StoredInput(msgspec.Struct, frozen=True, kw_only=True):

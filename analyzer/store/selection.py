@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from analyzer.errors import UsageError
+from analyzer.history import KEY_SHOWN
 
-SHOWN = 8
-"""Characters of a workload's key that texts show."""
 Pins = Mapping[str, str | None]
 
 
@@ -37,4 +36,4 @@ def _matches(key: str, pins: Pins, wanted: str) -> bool:
 
 def _described(key: str, pins: Pins) -> str:
     told = ", ".join(f"{name}={value}" for name, value in pins.items() if value is not None)
-    return f"{key[:SHOWN]} ({told or 'nothing pinned'})"
+    return f"{key[:KEY_SHOWN]} ({told or 'nothing pinned'})"
