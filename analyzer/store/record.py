@@ -160,7 +160,7 @@ def comparison_row(
 def _outcomes(comparison: Comparison, stored: Sequence[models.Prediction]) -> Iterator[models.Outcome]:
     """Each outcome beside the stored prediction that it is of, those of the phase compared first."""
     phase = storable(comparison.pairs[0].phase_a)
-    left = sorted(stored, key=lambda row: row.phase != phase)
+    left = sorted(stored, key=lambda row: storable(row.phase) != phase)
     for place, found in enumerate(comparison.predictions):
         low, high = found.predicted_step_ns
         mine = (storable(found.hypothesis), low, high)
@@ -179,4 +179,4 @@ def _outcomes(comparison: Comparison, stored: Sequence[models.Prediction]) -> It
 
 
 def _key(row: models.Prediction) -> tuple[str, int | None, int | None]:
-    return row.hypothesis, row.predicted_low_ns, row.predicted_high_ns
+    return storable(row.hypothesis), row.predicted_low_ns, row.predicted_high_ns
