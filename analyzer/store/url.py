@@ -58,8 +58,7 @@ def shown(url: sa.URL) -> str:
     """A file's path, or the URL without passwords."""
     if is_file(url):
         return url.database or ""
-    hidden = {name: "***" for name in url.query if name.lower() in _SECRETS}
-    return url.update_query_dict(hidden).render_as_string(hide_password=True)
+    return url.difference_update_query(_SECRETS).render_as_string(hide_password=True)
 
 
 def is_file(url: sa.URL) -> bool:

@@ -11,7 +11,7 @@ from analyzer.analysis import Analysis
 from analyzer.diagnosis import PinnedFact
 from analyzer.errors import UsageError
 from analyzer.history import CheckedPrediction, StoredInput, StoredOutcome, StoredPin, StoredRun
-from analyzer.store import Recorded, Store
+from analyzer.store import Recorded, Store, StoreError
 from tests.report.builder import DECODE_PATH, Input, budget, hypothesis, rank, window
 from tests.store.runs import CAPTURED_NS, MS, PINS, checked, compared, run
 
@@ -66,7 +66,11 @@ def test_predictions_are_those_that_say_what_a_change_gives(where: str) -> None:
     assert (first.hypothesis, first.verdict, first.predicted_step_ns) == (
         "launch-bound", "supported", (4 * MS, 6 * MS),
     )  # fmt: skip
-    assert (first.share, first.share_interval, first.gain_upper_bound_ns) == (0.533, (0.481, 0.612), 5_333_333)
+    assert (first.share, first.share_interval, first.gain_upper_bound_ns) == (
+        0.533,
+        (0.481, 0.612),
+        5_333_333,
+    )
     assert first.intervention == "Capture the decode step in a CUDA graph."
     assert (second.hypothesis, second.predicted_step_ns, second.assumptions) == ("kernel-bound", None, None)
     assert (first.outcomes, second.outcomes) == ([], [])
@@ -248,8 +252,6 @@ def test_names_of_any_length_are_kept(where: str) -> None:
 
 
 def test_a_figure_beyond_64_bits_is_an_error_and_nothing_is_kept(where: str) -> None:
-    from analyzer.store import StoreError
-
     store = Store.opened(where)
     with pytest.raises(StoreError):
         store.record(run(budget=[budget(inferred_ns_total=2**63)]))
