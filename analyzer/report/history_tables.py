@@ -71,15 +71,20 @@ def _grouped(budget: StoredBudget) -> list[int]:
 
 
 def _date(run: StoredRun) -> str:
-    moment = run.recorded_ns if run.captured_ns is None else run.captured_ns
-    return datetime.fromtimestamp(int(moment) // _NS_PER_S, UTC).strftime("%Y-%m-%d")
+    return utc(run.recorded_ns if run.captured_ns is None else run.captured_ns, "%Y-%m-%d")
 
 
-def predicted(runs: Sequence[StoredRun]) -> list[Predicted]:
+def utc(moment_ns: str, style: str) -> str:
+    """A moment, given in ns since the epoch, as a date in UTC."""
+    return datetime.fromtimestamp(int(moment_ns) // _NS_PER_S, UTC).strftime(style)
+
+
+def predicted(phase: str, runs: Sequence[StoredRun]) -> list[Predicted]:
     """Of each run what it predicts for supported hypotheses, and every step time that it predicts."""
     result = []
     for run in runs:
-        mine = [row for row in run.predictions if row.verdict == "supported" or row.predicted_step_ns]
+        mine = [row for row in run.predictions if row.phase == phase]
+        mine = [row for row in mine if row.verdict == "supported" or row.predicted_step_ns is not None]
         mine.sort(key=lambda row: (row.predicted_step_ns is None, -(row.gain_upper_bound_ns or 0)))
         result += [(run.run, row) for row in mine[:PREDICTIONS_SHOWN]]
     return result
@@ -87,47 +92,61 @@ def predicted(runs: Sequence[StoredRun]) -> list[Predicted]:
 
 def predictions(rows: Sequence[Predicted]) -> str:
     """One line per prediction and outcome."""
+    decimals = _decimals([ns for _, row in rows for ns in _figures(row)])
     cells = []
     for run, row in rows:
         low_high = row.predicted_step_ns
         known = [
             str(run),
             visible(row.hypothesis, 24),
-            visible(row.phase, 16),
-            "-" if row.gain_upper_bound_ns is None else ms(row.gain_upper_bound_ns),
-            "-" if low_high is None else f"{ms(low_high[0])} to {ms(low_high[1])}",
+            "-" if row.gain_upper_bound_ns is None else ms(row.gain_upper_bound_ns, decimals=decimals),
+            "-" if low_high is None else " to ".join(ms(end, decimals=decimals) for end in low_high),
         ]
-        outcomes = [_outcome(one) for one in row.outcomes]
+        outcomes = [_outcome(one, decimals) for one in row.outcomes]
         cells += [
             [*known, outcome] for outcome in outcomes or ["-" if low_high is None else "not compared yet"]
         ]
-    header = ["Run", "Hypothesis", "Phase", "At most", "Predicted step", "Outcome"]
-    return columns(header, cells, left=(1, 2, 5))
+    return columns(["Run", "Hypothesis", "At most", "Predicted step", "Outcome"], cells, left=(1, 4))
 
 
-def _outcome(outcome: StoredOutcome) -> str:
-    seen = "" if outcome.observed_step_ns is None else f", {ms(outcome.observed_step_ns)}"
-    return f"run {outcome.run}{seen}: {visible(outcome.verdict, 12).replace('-', ' ')}"
+def _figures(row: StoredPrediction) -> list[int]:
+    """Every time that a line shows, in ns."""
+    observed = [one.observed_step_ns for one in row.outcomes]
+    return [
+        ns for ns in (row.gain_upper_bound_ns, *(row.predicted_step_ns or ()), *observed) if ns is not None
+    ]
+
+
+def _outcome(outcome: StoredOutcome, decimals: int) -> str:
+    seen = outcome.observed_step_ns
+    figure = "" if seen is None else f", {ms(seen, decimals=decimals)}"
+    return f"run {outcome.run}{figure}: {visible(outcome.verdict, 20).replace('-', ' ')}"
 
 
 def comparisons(rows: Sequence[StoredComparison]) -> str:
     """One line per comparison."""
+    decimals = _decimals([ns for row in rows for ns in (row.mean_a_ns, row.mean_b_ns)])
     cells = [
         [
             str(row.a),
             str(row.b),
-            visible(row.phase_b, 14),
-            visible(row.same_work, 12),
-            ms(row.mean_a_ns),
-            ms(row.mean_b_ns),
-            signed_ms(row.delta_mean_ns),
-            "too few steps" if row.ci95_ns is None else " to ".join(signed_ms(end) for end in row.ci95_ns),
+            visible(row.same_work, 20),
+            ms(row.mean_a_ns, decimals=decimals),
+            ms(row.mean_b_ns, decimals=decimals),
+            signed_ms(row.delta_mean_ns, decimals),
+            _interval(row, decimals),
             _speedup(row),
         ]
         for row in rows
     ]
-    header = ["A", "B", "Phase", "Work", "A, mean", "B, mean", "B - A", "95 % interval", "Speedup"]
-    return columns(header, cells, left=(2, 3))
+    header = ["A", "B", "Work", "A, mean", "B, mean", "B - A", "95 % interval", "Speedup"]
+    return columns(header, cells, left=(2,))
+
+
+def _interval(row: StoredComparison, decimals: int) -> str:
+    if row.ci95_ns is None:
+        return "too few steps"
+    return " to ".join(signed_ms(end, decimals) for end in row.ci95_ns)
 
 
 def _speedup(row: StoredComparison) -> str:

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 
-from analyzer.history import KEY_SHOWN, History, StoredRun, StoredWorkload
+from analyzer.history import KEY_SHOWN, History, StoredComparison, StoredRun, StoredWorkload
 from analyzer.report import history_tables as tables
 from analyzer.report.escape import visible
-from analyzer.report.numbers import NS_PER_MS, count
+from analyzer.report.numbers import count
 from analyzer.report.tables import section
 
 WIDTH = 100
 RUNS_SHOWN = 20
 PHASES_SHOWN = 6
 PINS_LIMIT = 60
-_NS_PER_S = NS_PER_MS * 1_000
+_MINUTE = "%Y-%m-%d %H:%M UTC"
 
 
 def text(history: History) -> str:
@@ -39,13 +38,12 @@ def _workload(workload: StoredWorkload) -> str:
     parts = [_pinned(workload)]
     if len(shown) < len(workload.runs):
         parts.append(f"and {count(len(workload.runs) - len(shown), 'earlier run')}: --format json lists all")
-    parts += _budgets(shown)
     parts.append("\n".join(["Runs", *(line for run in shown for line in _run(run))]))
-    parts.append("\n".join(_predictions(shown)))
-    numbers = {run.run for run in shown}
-    compared = [row for row in workload.comparisons if row.a in numbers]
-    if compared:
-        parts.append(f"Comparisons, B against A, ms\n\n{tables.comparisons(compared)}")
+    phases = tables.phases(shown)
+    for phase in phases[:PHASES_SHOWN]:
+        parts += _phase(phase, shown, workload.comparisons)
+    if len(phases) > PHASES_SHOWN:
+        parts.append(f"and {count(len(phases) - PHASES_SHOWN, 'more phase')}: --format json lists all")
     return section(f"Workload {workload.workload[:KEY_SHOWN]}", "\n\n".join(parts))
 
 
@@ -60,12 +58,15 @@ def _pinned(workload: StoredWorkload) -> str:
     return "\n".join(lines)
 
 
-def _budgets(runs: Sequence[StoredRun]) -> Iterator[str]:
-    phases = tables.phases(runs)
-    for phase in phases[:PHASES_SHOWN]:
-        yield f"Phase {visible(phase, 60)}: mean step by what bound it, ms\n\n{tables.budgets(phase, runs)}"
-    if len(phases) > PHASES_SHOWN:
-        yield f"and {count(len(phases) - PHASES_SHOWN, 'more phase')}: --format json lists all"
+def _phase(phase: str, runs: Sequence[StoredRun], comparisons: Sequence[StoredComparison]) -> Iterator[str]:
+    yield f"Phase {visible(phase, 60)}: mean step by what bound it, ms\n\n{tables.budgets(phase, runs)}"
+    predicted = tables.predicted(phase, runs)
+    if predicted:
+        yield "\n".join(_predictions(predicted))
+    numbers = {run.run for run in runs}
+    compared = [row for row in comparisons if row.phase_a == phase and row.a in numbers]
+    if compared:
+        yield f"B against A, ms\n\n{tables.comparisons(compared)}"
 
 
 def _run(run: StoredRun) -> list[str]:
@@ -85,21 +86,17 @@ def _run(run: StoredRun) -> list[str]:
 
 
 def _moment(run: StoredRun) -> str:
-    recorded = f"recorded {_utc(run.recorded_ns)} UTC"
-    return recorded if run.captured_ns is None else f"captured {_utc(run.captured_ns)} UTC, {recorded}"
+    recorded = f"recorded {tables.utc(run.recorded_ns, _MINUTE)}"
+    return (
+        recorded
+        if run.captured_ns is None
+        else f"captured {tables.utc(run.captured_ns, _MINUTE)}, {recorded}"
+    )
 
 
-def _utc(moment_ns: str) -> str:
-    return datetime.fromtimestamp(int(moment_ns) // _NS_PER_S, UTC).strftime("%Y-%m-%d %H:%M")
-
-
-def _predictions(runs: Sequence[StoredRun]) -> Iterator[str]:
+def _predictions(rows: Sequence[tables.Predicted]) -> Iterator[str]:
     """The table, and once for each hypothesis the change that it means."""
-    rows = tables.predicted(runs)
-    if not rows:
-        yield "Predictions: none"
-        return
-    yield "Predictions: what one change gives at most (a bound), and the step predicted with it (a model), ms"
+    yield "What one change gives at most (a bound), and the step predicted with it (a model), ms"
     yield ""
     yield tables.predictions(rows)
     yield ""
