@@ -67,8 +67,11 @@ class Store:
 
     def record(self, diagnosis: Diagnosis) -> Recorded:
         """Keep a diagnosis: its pins, budgets and predictions. One that says the same is kept once."""
+        from analyzer.store.identity import diagnosis_fingerprint  # late: it needs scipy
+
+        fingerprint = diagnosis_fingerprint(diagnosis)  # before the lock: it takes longer than to write
         with told(self._engine.url), writing(self._engine) as connection, Session(connection) as session:
-            row, new = _run(session, diagnosis)
+            row, new = _run(session, diagnosis, fingerprint)
             session.flush()
             return Recorded(row.id, new)
 
@@ -79,13 +82,14 @@ class Store:
 
         The outcomes of A's predictions hang on the predictions that A's run holds.
         """
-        from analyzer.store.identity import comparison_fingerprint  # late: these two need scipy
+        from analyzer.store.identity import comparison_fingerprint, diagnosis_fingerprint  # late: need scipy
         from analyzer.store.record import comparison_row
 
+        of_a, of_b = diagnosis_fingerprint(a), diagnosis_fingerprint(b)
+        fingerprint = comparison_fingerprint(comparison, of_a, of_b)
         with told(self._engine.url), writing(self._engine) as connection, Session(connection) as session:
-            (run_a, new_a), (run_b, new_b) = _run(session, a), _run(session, b)
+            (run_a, new_a), (run_b, new_b) = _run(session, a, of_a), _run(session, b, of_b)
             session.flush()  # numbers the runs
-            fingerprint = comparison_fingerprint(comparison, run_a.fingerprint, run_b.fingerprint)
             row = _found(session, models.Comparison, fingerprint)
             new = row is None
             if row is None:
@@ -110,12 +114,10 @@ class Store:
             )
 
 
-def _run(session: Session, diagnosis: Diagnosis) -> tuple[models.Run, bool]:
+def _run(session: Session, diagnosis: Diagnosis, fingerprint: str) -> tuple[models.Run, bool]:
     """The row of a diagnosis, and whether it is new. Under the lock, so that no other process adds it meanwhile."""
-    from analyzer.store.identity import diagnosis_fingerprint  # late: these two need scipy
     from analyzer.store.record import run_row
 
-    fingerprint = diagnosis_fingerprint(diagnosis)
     row = _found(session, models.Run, fingerprint)
     if row is not None:
         return row, False
