@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from analyzer.cli import history as keeping
 from analyzer.cli import options as opt
 from analyzer.cli.console import Bars, ending, out, say, warn
 from analyzer.diagnosis import FORMAT
@@ -39,6 +40,7 @@ def compare(
     output: opt.Output = None,
     format_: opt.FormatOption = opt.Format.MD,
     figures: opt.Figures = True,
+    store: opt.StoreOption = None,
     quiet: opt.Quiet = False,
     verbose: opt.Verbose = False,
     debug: opt.Debug = False,
@@ -61,12 +63,14 @@ def compare(
             rules=tuple(rules or ()),
             jobs=jobs,
         )
+        kept = keeping.opened(store)
         which = _Selection(opt.rank_pattern(rank_regex), opt.rank_list(ranks), device)
         sides = [_diagnosis(side, settings, which, quiet=quiet, verbose=verbose) for side in (a, b)]
         comparison = compared(*sides)
         report = None
         if format_ is opt.Format.MD or output is not None:
             report = _written(comparison, Path(output or "."), figures=figures)
+        keeping.record_comparison(kept, comparison, *sides, quiet=quiet)
         if format_ is opt.Format.JSON:
             out(comparison.to_json())
         elif report is not None:

@@ -11,7 +11,7 @@ from analyzer.comparison.result import Comparison, Difference, PhasePair, Side, 
 from analyzer.report.escape import cell, code, prose
 from analyzer.report.labels import CATEGORY_WORDS
 from analyzer.report.markdown import environment
-from analyzer.report.numbers import count, fixed, int_ranges, ms, percent
+from analyzer.report.numbers import count, fixed, int_ranges, ms, percent, signed_ms
 from analyzer.report.tables import table
 
 if TYPE_CHECKING:
@@ -90,11 +90,6 @@ def difference_text(delta: StepDelta, mean_a: int) -> str:
     word = "shorter" if delta.mean < 0 else "longer"
     share = f", {percent(abs(delta.mean), mean_a)}" if mean_a else ""
     return f"**B's steps are {word}** by {ms(abs(delta.mean))} ms{share} ({interval})."
-
-
-def signed_ms(ns: int) -> str:
-    """Milliseconds with their sign, also for what grows."""
-    return f"{'+' if ns > 0 else ''}{ms(ns)}"
 
 
 def _scope(pair: PhasePair) -> str:
