@@ -122,7 +122,16 @@ def event_graph(graphs: Sequence[RankGraph], joint: Joint) -> EventGraph:
         np.concatenate((column, np.full(extra, -1, np.int64))) for column in (entry, launch, thread)
     )
     whole = EventGraph(
-        tuple(places), at_ns, body_ns, end_event, entry, launch, thread, join_edges([*parts, joined]), meetings, 0
+        tuple(places),
+        at_ns,
+        body_ns,
+        end_event,
+        entry,
+        launch,
+        thread,
+        join_edges([*parts, joined]),
+        meetings,
+        0,
     )
     return _in_time(whole)
 
@@ -137,9 +146,7 @@ def _in_time(graph: EventGraph) -> EventGraph:
     early = early.take(place[early.source] < place[early.target])
     explained = np.isin(graph.edges.target, early.target)
     dropped = int((~keep & ~explained & graph.edges.binds).sum())
-    return _all_bound(
-        replace(graph, edges=join_edges([graph.edges.take(keep), early]), dropped=dropped)
-    )
+    return _all_bound(replace(graph, edges=join_edges([graph.edges.take(keep), early]), dropped=dropped))
 
 
 def _before_the_end(graph: EventGraph, late: Edges) -> Edges:
@@ -151,7 +158,9 @@ def _before_the_end(graph: EventGraph, late: Edges) -> Edges:
     order = meeting[np.argsort(graph.edges.target[meeting], kind="stable")]
     low, high = (np.searchsorted(graph.edges.target[order], ends, side=side) for side in ("left", "right"))
     count = high - low
-    member = order[np.repeat(low, count) + np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)]
+    member = order[
+        np.repeat(low, count) + np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+    ]
     target = np.repeat(table.target, count)
     ahead = np.repeat(graph.at_ns[table.target] - graph.at_ns[ends], count)
     return edges(
@@ -194,7 +203,8 @@ def _meetings(
 ) -> tuple[Meetings, IntArray, Edges]:
     """Ends of collectives, when they were observed, and their edges from the arrival of every member."""
     by_rank: Mapping[int, Placed] = {place.graph.rank: place for place in places}
-    event, start, call, nbytes, ends, names = [], [], [], [], [], []
+    event: list[int] = []
+    start, call, nbytes, ends, names = [], [], [], [], []
     target, source, transfer = [], [], []
     number = 0
     for joined in joint.calls:

@@ -55,7 +55,9 @@ def replay(graph: EventGraph, scenarios: Scenarios) -> IntArray:
     reached, lag = root[source], lag + since[source]
     times = np.empty((s, m), np.int64)
     times[:] = graph.at_ns[:, None]
-    conditional = np.zeros(s, bool)  # a call is held only by work that was launched and has not ended when it begins
+    conditional = np.zeros(
+        s, bool
+    )  # a call is held only by work that was launched and has not ended when it begins
     conditional[target[held]] = True
     edge_from = reached.tolist()
     begins, entry = first.tolist(), graph.entry.tolist()

@@ -13,8 +13,8 @@ from analyzer.predict.apply import apply
 from analyzer.predict.assumptions import Assumption, resolve
 from analyzer.predict.changes import Change
 from analyzer.predict.draft import Draft, unchanged
-from analyzer.predict.event_graph import EventGraph
-from analyzer.predict.forward import CircleError, Scenarios, replay, source_event, time_order
+from analyzer.predict.event_graph import EventGraph, source_event, time_order
+from analyzer.predict.forward import CircleError, Scenarios, replay
 from analyzer.predict.steps import Steps, step_lengths
 from analyzer.predict.validation import OddEven
 
