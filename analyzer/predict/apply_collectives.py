@@ -26,11 +26,9 @@ def apply(draft: Draft, change: Collectives | CollectivesHidden | NoSkew) -> Non
 
 def _own_edges(draft: Draft) -> tuple[BoolArray, BoolArray]:
     """(e,) edges of meetings: from the member's own arrival, and from another member's."""
-    table, meetings = draft.edges, draft.graph.meetings
-    start_of = np.full(len(draft.graph), -1, np.int64)
-    start_of[meetings.event] = meetings.start
+    table, rank = draft.edges, draft.graph.rank_of
     meeting = table.kind == EdgeKind.MEETING
-    own = meeting & (table.source == start_of[table.target])
+    own = meeting & (rank[table.source] == rank[table.target])
     return own, meeting & ~own
 
 
@@ -85,7 +83,8 @@ def _set_transfers(draft: Draft, change: Collectives) -> None:
         _set_alpha_beta(draft, change, rows)
     if len(unsplit):
         draft.notes.append(
-            f"{len(unsplit)} collectives are not split into waiting and transfer: from none to all of their time changes"
+            f"{len(unsplit)} collectives are not split into waiting and transfer: "
+            "from none to all of their time changes"
         )
         if change.factor is not None:
             for column, variant in enumerate(VARIANTS):
@@ -97,6 +96,7 @@ def _set_alpha_beta(draft: Draft, change: Collectives, rows: IntArray) -> None:
     meetings = draft.graph.meetings
     place = np.full(len(draft.graph), -1, np.int64)
     place[meetings.event] = np.arange(len(meetings.event))
+    rows = rows[place[draft.edges.target[rows]] >= 0]
     of_edge = place[draft.edges.target[rows]]
     nbytes = meetings.bytes[of_edge]
     known = nbytes >= 0

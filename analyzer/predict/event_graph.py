@@ -76,6 +76,15 @@ class EventGraph:
         return next((place for place in self.ranks if place.graph.rank == rank), None)
 
     @property
+    def rank_of(self) -> IntArray:
+        """(s,) position of the rank that each event belongs to."""
+        rank: IntArray = np.zeros(len(self), np.int64)
+        for at, place in enumerate(self.ranks):
+            rank[place.host : place.row + len(place.graph.rows)] = at
+        rank[self.meetings.event] = rank[self.meetings.start]
+        return rank
+
+    @property
     def done_ns(self) -> IntArray:
         """(s,) when what begins at each event was done."""
         done = self.at_ns + self.body_ns
@@ -164,7 +173,7 @@ def _before_the_end(graph: EventGraph, late: Edges) -> Edges:
     target = np.repeat(table.target, count)
     ahead = np.repeat(graph.at_ns[table.target] - graph.at_ns[ends], count)
     return edges(
-        target, graph.edges.source[member], EdgeKind.STREAM, least_ns=graph.edges.least_ns[member] + ahead
+        target, graph.edges.source[member], EdgeKind.MEETING, least_ns=graph.edges.least_ns[member] + ahead
     )
 
 
