@@ -222,6 +222,11 @@ def _meetings(
             continue
         for k in np.flatnonzero(joined.split).tolist():
             arrivals = joined.group.calls[k]
+            if any(
+                by_rank[rank].graph.collective_row[arrivals[column]] < 0
+                for column, rank in enumerate(members)
+            ):
+                continue  # cut off
             starts = [
                 int(by_rank[rank].row + by_rank[rank].graph.collective_row[arrivals[column]])
                 for column, rank in enumerate(members)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from analyzer.categories import Category
-from analyzer.model import IntArray
+from analyzer.model import Columns, IntArray
 from analyzer.predict.device import device_edges
 from analyzer.predict.edges import BoolArray, Edges, join_edges
 from analyzer.predict.host_edges import host_edges
@@ -20,7 +20,7 @@ from analyzer.reconstruct.rank import HOST, RankAccount
 
 
 @dataclass(frozen=True)
-class DeviceRows:
+class DeviceRows(Columns):
     """Device work of one rank, (n,) columns in the total order.
 
     ``name``: index into ``RankGraph.names``. ``scalable``: a kernel that a faster one could replace; copies and
@@ -39,9 +39,6 @@ class DeviceRows:
     replay: IntArray
     lane: IntArray
     entry: IntArray
-
-    def __len__(self) -> int:
-        return len(self.start_ns)
 
 
 @dataclass(frozen=True)

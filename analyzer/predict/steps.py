@@ -14,6 +14,7 @@ from analyzer.predict.event_graph import EventGraph, Placed
 def window_bounds(graph: EventGraph, place: Placed, times: IntArray, body_ns: IntArray) -> IntArray:
     """(w + 1, m) bounds of one rank's windows at the device boundary, which tile its steps.
 
+    Of windows that the graph does not cover they are meaningless.
     ``times``: (s, m) instants; ``body_ns``: (s, m) durations. Work belongs to the step that had begun last when it was
     launched: of other threads that may be another one than before.
     """
@@ -28,7 +29,7 @@ def window_bounds(graph: EventGraph, place: Placed, times: IntArray, body_ns: In
         step = _steps_of(place, rows, times[:, column])
         mine = step >= 0
         np.maximum.at(bounds[:, column], step[mine] + 1, done[mine, column])
-    bounds[0] = _start(place, times)
+    bounds[own.first] = np.maximum(bounds[own.first], _start(place, times))
     return np.maximum.accumulate(bounds, axis=0)
 
 
@@ -39,19 +40,20 @@ def _steps_of(place: Placed, rows: IntArray, times: IntArray) -> IntArray:
     entry = own.rows.entry[rows]
     if own.step_events is None:
         return before
-    starts = times[place.host + own.step_events[:, 0]]
+    covered = own.step_events[own.first : own.last + 1]
+    starts = times[place.host + covered[:, 0]]
     launched = times[place.host + np.maximum(entry, 0)]
     step = np.searchsorted(starts, launched, side="right") - 1
-    if len(starts) > 1 and own.step_events[-1, 1] >= 0:
-        reach = max(starts[-1] + np.diff(starts).max(), times[place.host + own.step_events[-1, 1]])
+    if len(starts) > 1 and covered[-1, 1] >= 0:
+        reach = max(starts[-1] + np.diff(starts).max(), times[place.host + covered[-1, 1]])
         step = np.where(launched >= reach, -1, step)
-    return np.where(entry >= 0, step, before)
+    return np.where(entry >= 0, np.where(step >= 0, step + own.first, -1), before)
 
 
 def _start(place: Placed, times: IntArray) -> IntArray:
     """(m,) when the first window begins."""
     if place.graph.step_events is not None:
-        return np.asarray(times[place.host + place.graph.step_events[0, 0]])
+        return np.asarray(times[place.host + place.graph.step_events[place.graph.first, 0]])
     earliest = np.asarray(times[place.row])
     entry = place.graph.rows.entry
     launched = times[place.host + entry[entry >= 0]]
@@ -102,3 +104,20 @@ def _global_length(bounds: Mapping[int, IntArray], step: Mapping[int, int]) -> I
     start = np.max(completed, axis=0) if completed else np.min([bounds[rank][0] for rank in step], axis=0)
     end = np.max([bounds[rank][at + 1] for rank, at in step.items()], axis=0)
     return np.asarray(np.maximum(end - start, 0))
+
+
+def covered_steps(graph: EventGraph, steps: Steps) -> Steps:
+    """Those of the steps that the graph covers; of a cut graph the first one only leads in."""
+    cover = {place.graph.rank: (place.graph.first, place.graph.last) for place in graph.ranks}
+
+    def inside(rank: int, window: int) -> bool:
+        if rank not in cover:
+            return False
+        first, last = cover[rank]
+        return first < window <= last or window == first == 0
+
+    if steps.rank is not None:
+        rank = steps.rank
+        return Steps(rank, tuple(window for window in steps.windows if inside(rank, window)))
+    members = [step for step in steps.members if all(inside(rank, at) for rank, at in step.items())]
+    return Steps(None, (), tuple(members))
