@@ -191,6 +191,7 @@ class _Replays:
             windows=len(steps) if steps else 0,
             step_ns=None if prediction is None else round(prediction.observed_ns),
             predicted_step_ns=None if prediction is None else _range(prediction, most_ns),
+            gain_upper_bound_ns=_bound(prediction),
             because=because,
             hypotheses=[hypothesis] if hypothesis else [],
             assumptions=[] if prediction is None else [used.name for used in prediction.assumptions],
@@ -209,6 +210,12 @@ class _Replays:
             AssumptionUsed(name=name, low=of.low, high=of.high, source=of.source, meaning=MEANINGS[name])
             for name, of in sorted(used.items())
         ]
+
+
+def _bound(prediction: Prediction | None) -> int | None:
+    if prediction is None or prediction.most_gain_ns is None:
+        return None
+    return math.ceil(prediction.most_gain_ns)
 
 
 def _range(prediction: Prediction, most_ns: int | None) -> tuple[int, int]:

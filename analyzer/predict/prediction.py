@@ -11,11 +11,12 @@ import numpy as np
 from analyzer.model import IntArray
 from analyzer.predict.apply import apply
 from analyzer.predict.assumptions import Assumption, resolve
+from analyzer.predict.bound import most_gain_ns, path_edges
 from analyzer.predict.changes import Change
 from analyzer.predict.draft import Draft, unchanged
 from analyzer.predict.event_graph import EventGraph, source_event, time_order
 from analyzer.predict.forward import CircleError, Scenarios, replay
-from analyzer.predict.steps import Steps, step_lengths
+from analyzer.predict.steps import Steps, step_lengths, step_span
 from analyzer.predict.validation import OddEven
 
 Z95 = 1.96
@@ -29,10 +30,14 @@ So much replays miss by against simulated truth where nothing is open (docs/accu
 
 @dataclass(frozen=True)
 class Prediction:
-    """Mean step time after a change, ns. ``observed_ns``: before it; ``range_ns``: lower and upper end."""
+    """Mean step time after a change, ns. ``observed_ns``: before it; ``range_ns``: lower and upper end.
+
+    ``most_gain_ns``: what the change takes off the critical path, a bound on what it can give; None where there is none.
+    """
 
     observed_ns: float
     range_ns: tuple[float, float]
+    most_gain_ns: float | None
     steps: int
     assumptions: tuple[Assumption, ...]
     notes: tuple[str, ...]
@@ -48,17 +53,17 @@ class Replayed:
     """A change replayed once, to be read for any steps. Columns are the variants."""
 
     graph: EventGraph
+    base: Scenarios
+    changed: Scenarios
     before: IntArray
-    before_body: IntArray
     after: IntArray
-    after_body: IntArray
     assumptions: tuple[Assumption, ...]
     notes: tuple[str, ...]
 
     def predict(self, steps: Steps, checked: OddEven) -> Prediction:
         """The mean over the steps: observed, less what each variant gains; widened by what replays scatter."""
-        was = step_lengths(self.graph, steps, self.before, self.before_body)
-        now = step_lengths(self.graph, steps, self.after, self.after_body)
+        was = step_lengths(self.graph, steps, self.before, self.base.body_ns)
+        now = step_lengths(self.graph, steps, self.after, self.changed.body_ns)
         observed = float(was[:, 0].mean())  # the first variant is the capture itself
         gain = (was - now).mean(axis=0)
         ends = np.maximum(observed - gain, 0.0)
@@ -67,10 +72,24 @@ class Replayed:
         return Prediction(
             observed_ns=observed,
             range_ns=(max(float(ends.min()) - scatter, 0.0), float(ends.max()) + scatter),
+            most_gain_ns=self._most_gain(steps),
             steps=len(steps),
             assumptions=self.assumptions,
             notes=self.notes,
         )
+
+    def _most_gain(self, steps: Steps) -> float | None:
+        """Mean over the steps of what the change takes off the critical path."""
+        span = step_span(self.graph, steps, self.before[:, :1], self.base.body_ns[:, :1])
+        if span is None:
+            return None
+        path = path_edges(self.graph, self.base, self.before[:, 0], span.last_event)
+        at = self.before[:, 0]
+        counts = np.zeros(len(self.graph), bool)
+        for begin, end in span.bounds_ns.tolist():
+            counts |= (at > begin) & (at <= end)
+        total = most_gain_ns(self.graph, self.base, self.changed, path, counts)
+        return None if total is None else total / len(steps)
 
 
 @dataclass
@@ -81,8 +100,8 @@ class Predictor:
     assumptions: Mapping[str, Assumption]
 
     def __post_init__(self) -> None:
-        base = unchanged(self.graph, self.assumptions)
-        self._before, self._before_body = replay(self.graph, base.scenarios()), base.body_ns
+        self._base = unchanged(self.graph, self.assumptions).scenarios()
+        self._before = replay(self.graph, self._base)
 
     def replay(self, changes: Sequence[Change]) -> Replayed:
         """Replay several changes together. Raises UsageError where the capture lacks what one of them needs."""
@@ -92,7 +111,7 @@ class Predictor:
         after = _replayed(draft)
         used = tuple(self.assumptions[name] for name in sorted(draft.assumed))
         return Replayed(
-            self.graph, self._before, self._before_body, after, draft.body_ns, used, tuple(draft.notes)
+            self.graph, self._base, draft.scenarios(), self._before, after, used, tuple(draft.notes)
         )
 
 

@@ -121,3 +121,37 @@ def covered_steps(graph: EventGraph, steps: Steps) -> Steps:
         return Steps(rank, tuple(window for window in steps.windows if inside(rank, window)))
     members = [step for step in steps.members if all(inside(rank, at) for rank, at in step.items())]
     return Steps(None, (), tuple(members))
+
+
+@dataclass(frozen=True)
+class Span:
+    """When some steps ran, (n, 2) ns, and the event whose end is the last one's."""
+
+    bounds_ns: IntArray
+    last_event: int
+
+
+def step_span(graph: EventGraph, steps: Steps, times: IntArray, body_ns: IntArray) -> Span | None:
+    """Where the steps lie in the first scenario; None at the host boundary, whose steps end on no device work."""
+    places = [place for place in graph.ranks if steps.rank in (None, place.graph.rank)]
+    if any(place.graph.host_windows is not None for place in places):
+        return None
+    bounds = {place.graph.rank: window_bounds(graph, place, times, body_ns)[:, 0] for place in places}
+    if steps.rank is not None:
+        own = bounds[steps.rank]
+        found = [(own[at], own[at + 1]) for at in steps.windows]
+    else:
+        found = [
+            (
+                max((bounds[rank][at] for rank, at in step.items() if at > 0), default=0),
+                max(bounds[rank][at + 1] for rank, at in step.items()),
+            )
+            for step in steps.members
+        ]
+    last_ns = max(end for _, end in found)
+    events = np.concatenate([place.rows(np.arange(len(place.graph.rows))) for place in places])
+    done = times[events, 0] + body_ns[events, 0]
+    ends = graph.end_event[events]
+    done[ends >= 0] = times[ends[ends >= 0], 0]
+    at = int(np.flatnonzero(done == last_ns)[-1])
+    return Span(np.array(found, np.int64), int(ends[at]) if ends[at] >= 0 else int(events[at]))
