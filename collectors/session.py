@@ -105,12 +105,17 @@ class Session:
         self.record = replace(self.record, notes=[*self.record.notes, *notes], **fields)
         self.folder.write(self.record)
 
-    def finish(self, status: str, files: Sequence[TraceFile] = (), **fields: Any) -> None:
-        """The last record: ``complete``, ``failed`` or ``killed``."""
+    def finish(
+        self, status: str, files: Sequence[TraceFile] = (), *, ended_ns: int | None = None, **fields: Any
+    ) -> None:
+        """The last record: ``complete``, ``failed`` or ``killed``.
+
+        ``ended_ns``: when what was captured ended, where that was before now: writing a large capture takes seconds.
+        """
         self.note_down(
             status=status,
             files=[*self.record.files, *files],
-            ended_ns=time.time_ns(),
+            ended_ns=time.time_ns() if ended_ns is None else ended_ns,
             anchors=[*self.record.anchors, clocks.anchor()],
             **fields,
         )

@@ -47,7 +47,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=_count,
         default=1,
         metavar="N",
-        help="start the command N times on this host, as N ranks",
+        help="start the command N times on this host, as N ranks, with RANK, LOCAL_RANK and WORLD_SIZE set as torchrun "
+        "does, and OMP_NUM_THREADS=1 where it is not set and N is above 1",
     )
     add("--nsys", default="nsys", metavar="PATH", help="the nsys to use (default: the one on PATH)")
     _what(parser)

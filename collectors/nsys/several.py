@@ -10,7 +10,7 @@ from multiprocessing.context import SpawnProcess
 from multiprocessing.synchronize import Event
 
 from collectors.errors import CollectError
-from collectors.launch import identity, rank_environment, signals_to
+from collectors.launch import identity, note_on_threads, rank_environment, signals_to
 from collectors.nsys import launchers
 from collectors.nsys.capture import Job, capture
 
@@ -34,6 +34,7 @@ def capture_all(job: Job, count: int) -> int:
     launcher = launchers.launcher_of(job.command)
     if launcher is not None:
         raise CollectError("--processes", f"{launcher} starts the ranks already", "leave the option out")
+    sys.stderr.write(note_on_threads(count, os.environ))
     context = get_context("spawn")
     ranks: list[SpawnProcess] = []
     told: list[int] = []
@@ -75,7 +76,7 @@ def _await(runs: Event, rank: SpawnProcess) -> None:
 
 def _rank(job: Job, rank: int, count: int, runs: Event) -> None:
     os.setsid()  # a terminal's Ctrl-C reaches the parent alone, which passes it on once
-    os.environ.update(rank_environment(rank, count, {}))
+    os.environ.update(rank_environment(rank, count, os.environ))
     try:
         code = capture(job, dict(os.environ), on_start=runs.set)
     except CollectError as error:

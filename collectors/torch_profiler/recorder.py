@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import time
 from collections.abc import Callable, Mapping
 from types import TracebackType
 
@@ -19,6 +20,8 @@ from collectors.torch_profiler.step_times import StepTimes
 from collectors.torch_profiler.window import TORCH_ERRORS, Window
 
 _log = logging.getLogger(__name__)
+LEFT_BY = "the program's loop was left by"
+"""How the note begins that says which exception left the block."""
 _entered: list[Capture] = []
 """The capture that runs in this process, at most one."""
 
@@ -67,6 +70,7 @@ class Capture:
         self._file: TraceFile | None = None
         self._running = False
         self._warned = False
+        self._left_ns = 0
 
     def __enter__(self) -> Capture:
         """Open the rank's record. Raises CollectError where the capture cannot be taken or is used twice."""
@@ -93,6 +97,7 @@ class Capture:
         self._inside, self._advance = False, None
         if self._session is None:
             return
+        self._left_ns = time.time_ns()
         self._sigterm.held = True
         try:
             self._close_window()
@@ -245,7 +250,7 @@ class Capture:
         if self._file is None and self._failure is None:
             _log.warning("nothing was captured: %s", notes[-1])
         try:
-            self._session.finish(status, notes=notes)
+            self._session.finish(status, ended_ns=self._left_ns, notes=notes)
         except (CollectError, ManifestError) as error:
             self._failure = self._failure or CollectError(
                 str(self._session.folder.path), str(error), "see there"
@@ -257,7 +262,8 @@ class Capture:
         notes = []
         settings, recorded = self._settings, self._window.recorded
         if value is not None:
-            notes.append(f"the program's loop was left by {type(value).__name__}")
+            code = f"({value.code})" if isinstance(value, SystemExit) and isinstance(value.code, int) else ""
+            notes.append(f"{LEFT_BY} {type(value).__name__}{code}")
         if self._failure is not None:
             notes.append(f"the capture failed: {self._failure}")
         elif recorded < settings.active and self.count >= settings.wait + settings.warmup + settings.active:
