@@ -42,18 +42,35 @@ def ranks_in_words(ranks: Sequence[int]) -> str:
     return f"ranks {', '.join(words[:-1])} and {words[-1]}" if len(words) > 1 else f"ranks {words[0]}"
 
 
-def notes(per_rank: Mapping[int, Sequence[str]]) -> str:
-    """The notes of all ranks, one a line, each with the ranks that it is of; all have it where none is named."""
+def notes(per_rank: Mapping[int, Sequence[str]], *, named: bool = False) -> str:
+    """The notes of all ranks, one a line, each with the ranks that it is of.
+
+    All have it where none is named; ``named``: there are other ranks that these are not told from, so name them always.
+    """
     ranks_of: dict[str, list[int]] = {}
     for rank, said in sorted(per_rank.items()):
         for note in said:
             ranks_of.setdefault(note, []).append(rank)
-    lines = [
-        f"note: {note}\n" if len(set(ranks)) == len(per_rank) else f"note: {ranks_in_words(ranks)}: {note}\n"
-        for note, ranks in ranks_of.items()
-    ]
+    lines = []
+    for note, ranks in ranks_of.items():
+        whose = f"{ranks_in_words(ranks)}: " if named or len(set(ranks)) < len(per_rank) else ""
+        lines.append(f"note: {whose}{note}\n")
     left = len(lines) - MOST_NOTES
     return "".join(lines[:MOST_NOTES]) + (f"note: {left} more in manifest.json\n" if left > 0 else "")
+
+
+def first_to_end(ended_ns: Mapping[int, int | None], *, sure_ns: int = 0) -> str:
+    """Which of the ranks that failed was the first to end, as a line; empty where that is not known.
+
+    ``ended_ns``: of each of them, by one clock; ``sure_ns``: ends that lie closer cannot be told apart.
+    """
+    known = sorted((time_ns, rank) for rank, time_ns in ended_ns.items() if time_ns is not None)
+    if len(known) < max(len(ended_ns), 2) or known[1][0] - known[0][0] <= sure_ns:
+        return ""
+    (first_ns, first), (second_ns, _) = known[:2]
+    return (
+        f"note: rank {first} was the first to end, {(second_ns - first_ns) / 1e9:.3f} s before the next one\n"
+    )
 
 
 def withheld(per_rank: Mapping[int, Sequence[str]]) -> str:

@@ -32,11 +32,16 @@ _BLOCK = 1 << 20
 
 
 class RunFolder:
-    """Where a run's files go. Raises CollectError for a folder that cannot be made or written."""
+    """Where a run's files go. Raises CollectError for a folder that cannot be made or written.
 
-    def __init__(self, path: str | Path) -> None:
+    ``look_only``: for what is there already; nothing is made or written.
+    """
+
+    def __init__(self, path: str | Path, *, look_only: bool = False) -> None:
         self.path = Path(path)
         self._is_new = not self.path.exists()
+        if look_only:
+            return
         try:
             self._ranks.mkdir(parents=True, exist_ok=True)
             probe = self.path / f".probe-{os.getpid()}"

@@ -171,8 +171,11 @@ def _checked(folder: RunFolder, code: int, arguments: argparse.Namespace) -> int
         )
     told = {record.rank: record.notes for record in records}
     withheld = {record.rank: record.withheld for record in records}
-    said = [*_first_to_end(records), *(problems if records else [])]
-    sys.stderr.write("".join(f"note: {problem}\n" for problem in said))
+    failed = [record for record in records if record.status != "complete"]
+    if len({record.boot_id for record in failed}) == 1:  # one clock
+        sys.stderr.write(closing.first_to_end({record.rank: record.ended_ns for record in failed}))
+    if records:
+        sys.stderr.write("".join(f"note: {problem}\n" for problem in problems))
     if not problems:
         sys.stderr.write(closing.notes(told))
     sys.stderr.write(closing.withheld(withheld))
@@ -189,18 +192,6 @@ def _last_line(output: str, records: Sequence[RankRecord], code: int) -> str:
     shown = str(steps[0]) if len(steps) == 1 else f"{steps[0]} to {steps[-1]}"
     ranks = closing.ranks_in_words([record.rank for record in held])
     return closing.captured(f"{ranks} captured, {shown} steps", output, code)
-
-
-def _first_to_end(records: Sequence[RankRecord]) -> list[str]:
-    """Which rank was the first to fail, where several did and all their ends are known by one clock."""
-    failed = [record for record in records if record.status != "complete"]
-    if len(failed) < 2 or len({record.boot_id for record in failed}) > 1:
-        return []
-    times = sorted((record.ended_ns, record.rank) for record in failed if record.ended_ns is not None)
-    if len(times) < len(failed):
-        return []
-    (first_ns, first), (second_ns, _) = times[:2]
-    return [f"rank {first} was the first to end, {(second_ns - first_ns) / 1e9:.3f} s before the next one"]
 
 
 def _problems(folder: RunFolder, records: Sequence[RankRecord], processes: int | None) -> list[str]:
