@@ -210,6 +210,30 @@ def test_of_ranks_that_fail_the_first_decides_on_the_exit_code(tmp_path: Path) -
 
 
 @real
+def test_a_launcher_that_nsys_runs_is_no_rank(tmp_path: Path) -> None:
+    """torchrun and two ranks, without a GPU and without ranges: only OS calls tell who did what."""
+    pytest.importorskip("torch.distributed.run")
+    analyzer = pytest.importorskip("analyzer")
+    outputs = pytest.importorskip("analyzer.report.outputs")
+    (tmp_path / "busy.py").write_text(
+        "import pathlib, time\nuntil = time.monotonic() + 3\n"
+        "while time.monotonic() < until: pathlib.Path(__file__).read_text(); sum(range(100_000))\n"
+    )
+    launcher = (PYTHON, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
+    done = collect(tmp_path, "--", *launcher, str(tmp_path / "busy.py"))
+    assert done.code == 0, done.said
+    capture = analyzer.read(tmp_path / "run")
+    assert capture.ranks == (0, 1)
+    (source,) = capture.sources
+    (entry,) = [row for row in source.quality if row.reason == "process-without-rank"]
+    assert (entry.count, entry.total) == (1, 3)
+    assert "waited for child processes while the others ran" in entry.effect
+    report = outputs.write(analyzer.analyze(capture), tmp_path, figures=False).read_text()
+    assert "- **Run**: 1 capture of 2 ranks in " in report
+    assert "- **Ranks**: 2 ranks (ranks 0-1)" in report
+
+
+@real
 def test_a_range_bounds_the_capture_and_the_command_goes_on(tmp_path: Path) -> None:
     """Around a launcher, which here only starts the program."""
     needs_ranges()
