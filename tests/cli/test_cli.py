@@ -197,8 +197,8 @@ def test_inspect_shows_what_is_there_and_what_is_not(pipeline: Stub) -> None:
     assert result.exit_code == 0
     for part in (
         "decode.sqlite\n  nsys-sqlite, profiler 2024.5.1, schema -",
-        "captured: kernel, copy, call",
-        "not captured: set, graph, graph-node, sync,",
+        "captured: kernels, memory copies, CUDA API calls",
+        "not captured: memory sets, whole graph replays, kernels inside graphs, synchronization records,",
         "7 (3), 13 (1)",
         "5 steps, found by ranges that match the pattern given (decode|prefill)",
         "collective (all_reduce)",
