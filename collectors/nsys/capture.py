@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from collectors import closing
+from collectors import closing, engines
 from collectors.errors import CollectError
 from collectors.launch import TIMED_OUT, Identity, identity
 from collectors.manifest import Pin, RankRecord, TraceFile
@@ -148,6 +148,7 @@ class RankCapture:
             on_start=on_start,
         )
         self._say_what_ended_it(ended)
+        self.session.note_down(pins={**engines.loaded(ended.files), **self.session.record.pins})
         return ended
 
     def _say_what_ended_it(self, ended: supervise.Ended) -> None:

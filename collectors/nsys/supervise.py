@@ -18,6 +18,8 @@ from collectors.nsys import processes
 LIMIT, HUNG = "limit", "hung"
 POLL_S = 0.2
 """How often is looked whether the command still runs."""
+_LATER = 0.25
+"""The next look at what the command has loaded is so much later, of the time since it began."""
 _KILL_S = 5.0
 _COMMAND_S = 30.0
 _WORDS = 400
@@ -29,6 +31,7 @@ class Ended:
 
     ``why``: empty where nsys ended by itself, else ``limit`` or ``hung``. ``signalled``: a signal was passed on to it.
     ``command_ended_ns``: when a command that ended by itself was last seen to run, at most ``POLL_S`` before its end.
+    ``files``: those of installed Python packages that the command was seen to have loaded.
     """
 
     exit_code: int | None
@@ -37,6 +40,7 @@ class Ended:
     ended_ns: int
     signalled: bool = False
     command_ended_ns: int | None = None
+    files: frozenset[str] = frozenset()
 
 
 def profile(
@@ -72,7 +76,7 @@ def profile(
     if code is not None and code < 0:
         code = 128 - code
     command_ended = None if why else watch.last_seen_ns
-    return Ended(code, why, started, time.time_ns(), bool(passed), command_ended)
+    return Ended(code, why, started, time.time_ns(), bool(passed), command_ended, frozenset(watch.files))
 
 
 class _Watch:
@@ -87,6 +91,9 @@ class _Watch:
         self._seen_s = time.monotonic()
         self.last_seen_ns: int | None = None
         """When the command was last seen to run, wall clock."""
+        self.files: set[str] = set()
+        """Of installed packages, that the command was seen to have loaded."""
+        self._began_s = self._look_s = 0.0
         self._next_s = 0.0
 
     def hung(self) -> bool:
@@ -99,9 +106,17 @@ class _Watch:
         if self._known:
             self._seen_s, self.last_seen_ns = now, time.time_ns()
             if not self._started:
-                self._started = True
+                self._started, self._began_s = True, now
                 self._on_start()
+            self._look(now)
         return now - self._seen_s > self._finish_s
+
+    def _look(self, now: float) -> None:
+        """Rarer and rarer, as it holds the command up for a moment: engines are loaded early."""
+        if now >= self._look_s:
+            self._known |= processes.command_pids(self._token, self._process.pid)  # what it started since
+            self.files |= processes.installed_files(self._known)
+            self._look_s = now + _LATER * (now - self._began_s)
 
 
 def _wait(process: subprocess.Popen[bytes], watch: _Watch, until_s: float | None) -> str:

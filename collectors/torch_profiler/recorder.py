@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from types import TracebackType
 
+from collectors import engines
 from collectors.errors import CollectError
 from collectors.manifest import ManifestError, TraceFile
 from collectors.run_folder import RunFolder
@@ -127,7 +128,7 @@ class Capture:
         folder = RunFolder(path)
         refuse_used(folder, who)
         session = Session(
-            folder, "torch", command=sys.orig_argv, pins=self._settings.pins, who=who
+            folder, "torch", command=sys.orig_argv, pins={**engines.imported(), **self._settings.pins}, who=who
         )  # fmt: skip
         try:
             session.__enter__()

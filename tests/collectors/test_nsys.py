@@ -194,6 +194,12 @@ def test_what_is_left_out_and_how_the_command_ended_is_said(two_ranks: Done) -> 
 
 
 @real
+def test_an_engine_that_is_installed_and_not_loaded_pins_nothing(two_ranks: Done) -> None:
+    pytest.importorskip("torch")
+    assert ["runtime" in record.pins for record in two_ranks.records] == [False, False]
+
+
+@real
 def test_of_ranks_that_fail_the_first_decides_on_the_exit_code(tmp_path: Path) -> None:
     """Rank 1 ends with 7 in its first second, rank 0 with 1 three seconds after that."""
     program = (
@@ -222,6 +228,7 @@ def test_a_launcher_that_nsys_runs_is_no_rank(tmp_path: Path) -> None:
     launcher = (PYTHON, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
     done = collect(tmp_path, "--", *launcher, str(tmp_path / "busy.py"))
     assert done.code == 0, done.said
+    assert done.records[0].pins["runtime"].value.startswith("torch ")  # torchrun is a part of it
     capture = analyzer.read(tmp_path / "run")
     assert capture.ranks == (0, 1)
     (source,) = capture.sources
