@@ -11,7 +11,7 @@ from analyzer.across.clocks import MOST_DRIFT_PPB
 from analyzer.diagnosis import PinnedFact, RunFacts, RunRank
 from analyzer.explain.rank_report import RankReport
 from analyzer.model import Capture
-from collectors.manifest import PINS, RankRecord
+from collectors.manifest import PINS, TOLD_BY_DIAGNOSIS, RankRecord
 
 INFLATED = 1.1
 """Profiling that makes steps so many times as long is told before any figure."""
@@ -83,7 +83,7 @@ def _rank(record: RankRecord) -> RunRank:
 
 def undeclared(capture: Capture) -> list[str]:
     """Pins that neither the manifest nor the traces tell. The timing boundary is always known: the report names it."""
-    known = {"timing_boundary", *(capture.run.pins if capture.run is not None else ())}
+    known = {*TOLD_BY_DIAGNOSIS, *(capture.run.pins if capture.run is not None else ())}
     if any(trace.device_info is not None and trace.device_info.name for trace in capture.traces):
         known.add("hardware")
     return [pin for pin in PINS if pin not in known]
