@@ -39,6 +39,21 @@ def test_diagnose_writes_the_report_and_names_it_on_stdout(pipeline: Stub, tmp_p
     assert pipeline.read_with["paths"] == ["decode.sqlite"]
 
 
+@pytest.mark.parametrize(
+    ("verdicts", "told"),
+    [
+        (["inconclusive", "unmeasured"], "the report says which are open"),
+        (["unmeasured", "contradicted"], "none is open, some are unmeasured: tracebound doctor says what"),
+        (["contradicted"], "none is open"),
+    ],
+)
+def test_what_is_left_where_nothing_is_supported(verdicts: list[str], told: str, pipeline: Stub) -> None:
+    rows = [builder.hypothesis(f"h{at}", verdict=verdict) for at, verdict in enumerate(verdicts)]
+    pipeline.analysis = builder.analysis(hypotheses=rows)
+    said = run("diagnose", "decode.sqlite").stderr
+    assert f"no explanation is supported by this capture; {told}" in said
+
+
 def test_the_default_place_is_the_current_directory(pipeline: Stub, tmp_path: Path) -> None:
     assert run("diagnose", "decode.sqlite").stdout == "DIAGNOSIS.md\n"
     assert (tmp_path / "DIAGNOSIS.md").exists()
