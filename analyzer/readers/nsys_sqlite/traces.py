@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 
-import numpy as np
-
-from analyzer.model import DeviceInfo, HostKind, MetricTable, ProcessTrace, QualityEntry, Source, Trace
+from analyzer.model import DeviceInfo, MetricTable, ProcessTrace, Source, Trace
 from analyzer.readers.nsys_sqlite import capture
 from analyzer.readers.nsys_sqlite.bulk import Database
 from analyzer.readers.nsys_sqlite.devices import Devices, Streams
 from analyzer.readers.nsys_sqlite.host import HostRows
-from analyzer.readers.nsys_sqlite.identifiers import NO_PROCESS, pid_of
-from analyzer.readers.nsys_sqlite.launchers import launchers
+from analyzer.readers.nsys_sqlite.identifiers import pid_of
+from analyzer.readers.nsys_sqlite.members import members
 from analyzer.readers.nsys_sqlite.processes import (
-    UNKNOWN_DEVICE,
     DeviceSplit,
     LaneBook,
     lane_book,
@@ -27,11 +23,6 @@ from analyzer.readers.nsys_sqlite.processes import (
 from analyzer.readers.nsys_sqlite.ranks import RankHints, rank_hints
 from analyzer.readers.nsys_sqlite.strings import Strings
 from analyzer.readers.nsys_sqlite.sync import RecordRows, SyncRows
-
-LEFT_OUT = "process-without-rank"
-"""In the ledger: processes that were recorded and are no ranks."""
-_NAMED_PIDS = 8
-_LAUNCH = re.compile(r"^(cuda|cu|hip)(Graph)?Launch(?!HostFunc)")
 
 
 @dataclass(frozen=True)
@@ -64,9 +55,11 @@ class _Labels:
 
 def make_traces(database: Database, content: Content) -> list[Trace]:
     """One trace per (process, device), sorted by (pid, device); none where nobody did anything."""
-    ranks, reason = _ranks(content)
+    found = members([(key[0], key[1]) for key in content.device.keys], content.host, content.strings.table())
+    ranks = found.ranks
     processes = sorted({process for process, _ in ranks}, key=lambda process: (pid_of(process), process))
-    content = _with_left_out(content, processes, reason)
+    source = replace(content.source, quality=(*content.source.quality, *found.quality()))
+    content = replace(content, source=source)
     labels = _Labels(
         names=content.strings.table(),
         pids=capture.pid_texts(processes),
@@ -82,44 +75,6 @@ def make_traces(database: Database, content: Content) -> list[Trace]:
             content, labels, process, [device for owner, device in ranks if owner == process]
         )
     ]
-
-
-def _ranks(content: Content) -> tuple[list[tuple[int, int]], str]:
-    """(process, device) of every trace to make; UNKNOWN_DEVICE where no device work was recorded.
-
-    Beside it what the processes did that are no ranks, in words.
-    """
-    ranks = sorted({(key[0], key[1]) for key in content.device.keys})
-    rows = content.host
-    is_call = rows.kind == HostKind.CALL
-    none: set[int] = set()
-    if ranks:
-        launches = [code for code, name in enumerate(content.strings.table()) if _LAUNCH.match(name)]
-        others = rows.process[is_call & np.isin(rows.name, launches)]
-        reason = "launched nothing on a device, as others did"
-    else:
-        is_range = np.isin(rows.kind, (HostKind.RANGE, HostKind.SPAN, HostKind.MARK))
-        others = rows.process[is_call | is_range]
-        reason = "recorded neither API calls nor ranges, as others did"
-        if not len(others):
-            others = rows.process[rows.kind == HostKind.OS]
-            none = launchers(rows, content.strings.table())
-            reason = "waited for child processes while the others ran"
-    extra = set(np.unique(others).tolist()) - {process for process, _ in ranks} - {NO_PROCESS} - none
-    return ranks + [(process, UNKNOWN_DEVICE) for process in sorted(extra)], reason
-
-
-def _with_left_out(content: Content, ranks: list[int], reason: str) -> Content:
-    """The content whose ledger counts the processes with records that are no ranks."""
-    recorded = set(np.unique(content.host.process).tolist()) - {NO_PROCESS} | set(ranks)
-    pids = sorted(pid_of(process) for process in recorded - set(ranks))
-    if not pids or not ranks:
-        return content
-    shown = ", ".join(str(pid) for pid in pids[:_NAMED_PIDS]) + (", ..." if len(pids) > _NAMED_PIDS else "")
-    which = f"process {shown} is no rank: it" if len(pids) == 1 else f"processes {shown} are no ranks: they"
-    effect = f"{which} {reason}; what was recorded of {'it' if len(pids) == 1 else 'them'} is left out"
-    entry = QualityEntry(LEFT_OUT, len(pids), len(recorded), effect)
-    return replace(content, source=replace(content.source, quality=(*content.source.quality, entry)))
 
 
 def _traces_of(content: Content, labels: _Labels, process: int, devices: list[int]) -> list[Trace]:

@@ -1,4 +1,4 @@
-"""Processes that started the others and waited for them, where only calls of the OS runtime tell who did what."""
+"""Processes that are no ranks where only calls of the OS runtime tell who did what."""
 
 from __future__ import annotations
 
@@ -31,18 +31,31 @@ class _Process:
     waits: bool
 
 
-def launchers(host: HostRows, names: Sequence[str]) -> set[int]:
-    """Processes (globalPid) that did nothing but start others, by their OS calls.
+def bystanders(host: HostRows, names: Sequence[str]) -> dict[int, str]:
+    """Processes (globalPid) that are no ranks by their OS calls, each with what it did, in words.
 
-    Such a process waits for children, which none of the others does, is there before and after them, and stands still
-    while they run: its main thread is blocked for most of that time, and for more of it than theirs of their own. A
-    program that runs a helper beside its own work is none, and neither is one whose helpers end soon.
+    A launcher waits for children, which none of the others does, is there before and after them, and stands still while
+    they run: its main thread is blocked for most of that time, and for more of it than theirs of their own. A program
+    that runs a helper beside its own work is none, and neither is one whose helpers end soon.
+
+    Of the others the ranks run at one time, that of the longest. What ended before that one began, or began after its
+    end, is a step of a script.
     """
     found = [_process(host, names, int(process)) for process in np.unique(host.process)]
     processes = [one for one in found if one is not None]
     workers = [one for one in processes if not one.waits]
+    launchers = [one for one in processes if one.waits and _only_waits_for(one, _inside(one, workers), host)]
+    others = [one for one in processes if one not in launchers]
+    longest = max(others, key=lambda one: one.end_ns - one.begin_ns, default=None)
+    apart = [
+        one for one in others
+        if longest and (one.end_ns <= longest.begin_ns or longest.end_ns <= one.begin_ns)
+    ]  # fmt: skip
     return {
-        one.process for one in processes if one.waits and _only_waits_for(one, _inside(one, workers), host)
+        **dict.fromkeys(
+            (one.process for one in launchers), "waited for child processes while the others ran"
+        ),
+        **dict.fromkeys((one.process for one in apart), "ran before or after the one that ran longest"),
     }
 
 

@@ -112,6 +112,21 @@ def test_a_process_that_waits_no_more_than_the_others_is_kept(tmp_path: Path) ->
     assert pids(export.read(tmp_path)) == ["11", "12"]
 
 
+def test_steps_of_a_script_that_run_one_after_another_are_no_ranks_of_one_run(tmp_path: Path) -> None:
+    export = Export()
+    worker(export, 7, 0, 90)
+    worker(export, FIRST, 100, 980)
+    worker(export, SECOND, 110, 990)
+    worker(export, 20, 990, 1_100)
+    traces = export.read(tmp_path)
+    assert pids(traces) == ["11", "12"]
+    ((count, total, effect),) = left_out(traces)
+    assert (count, total) == (2, 4)
+    assert effect.startswith(
+        "processes 7, 20 are no ranks: they ran before or after the one that ran longest"
+    )
+
+
 def test_a_process_without_ranges_beside_some_that_have_them_is_counted(tmp_path: Path) -> None:
     export = Export()
     launcher(export, LAUNCHER, 0, 1_000)
