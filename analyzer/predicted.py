@@ -25,8 +25,8 @@ class PredictedChange(msgspec.Struct, frozen=True, kw_only=True):
     """The step time that a replay gives with one change, of one phase and scope.
 
     ``step_ns``: mean of the replayed steps as observed. ``predicted_step_ns``: lower and upper end of the mean with the
-    change, None with the reason in ``because``. ``gain_upper_bound_ns``: what the change takes off the critical path per
-    step, a bound; None where it has none. ``hypotheses``: ids of those whose intervention this is.
+    change, None with the reason in ``because``. ``gain_upper_bound_ns``: what the change takes off the critical path
+    per step, a bound; None where it has none. ``hypotheses``: ids of those whose intervention this is.
     """
 
     change: str

@@ -32,7 +32,7 @@ So much replays miss by against simulated truth where nothing is open (docs/accu
 class Prediction:
     """Mean step time after a change, ns. ``observed_ns``: before it; ``range_ns``: lower and upper end.
 
-    ``most_gain_ns``: what the change takes off the critical path, a bound on what it can give; None where there is none.
+    ``most_gain_ns``: what the change takes off the critical path, a bound on what it can give; None: no bound.
     """
 
     observed_ns: float
