@@ -65,6 +65,7 @@ class Options:
     jobs: int = 1
     changes: Sequence[str] = ()  # SPECs of changes to replay besides each explanation's own
     assume: Sequence[str] = ()  # NAME=NS or NAME=LOW..HIGH
+    own_changes: bool = True  # replay each explanation's intervention
 
 
 def analyze(
@@ -84,7 +85,7 @@ def analyze(
     options = replace(options or Options(), **overrides)  # type: ignore[arg-type]
     if options.boundary not in (DEVICE, HOST):
         raise UsageError("--boundary", options.boundary, "is no boundary", "use device or host")
-    asked = Asked(options.changes, options.assume)
+    asked = Asked(options.changes, options.assume, own=options.own_changes)
     asked.checked()
     rules = load_rules(options.rules)
     limits = thresholds.resolve(options.thresholds, rules)

@@ -15,6 +15,7 @@ from analyzer.cli import calc
 from analyzer.cli import compare as comparing
 from analyzer.cli import history as keeping
 from analyzer.cli import options as opt
+from analyzer.cli import whatif as predicting
 from analyzer.cli.console import Bars, GateError, ending, out, say, warn
 from analyzer.cli.doctor import EXAMPLE, doctor
 from analyzer.cli.reading import look
@@ -213,6 +214,8 @@ def inspect(
 
 
 app.command(epilog=comparing.EXAMPLE, no_args_is_help=True)(comparing.compare)
+
+app.command(epilog=predicting.EXAMPLE, no_args_is_help=True)(predicting.whatif)
 
 app.command(epilog=keeping.EXAMPLE)(keeping.history)
 

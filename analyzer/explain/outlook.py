@@ -49,6 +49,7 @@ class Asked:
 
     changes: Sequence[str] = ()
     assume: Sequence[str] = ()
+    own: bool = True  # besides, each explanation's intervention
 
     def checked(self) -> None:
         """Raises UsageError where something is not understood."""
@@ -80,7 +81,7 @@ def outlook(joint: JointReport, hypotheses: list[Hypothesis], asked: Asked) -> O
     if checked.withheld:
         return Outlook(_nothing(checked.withheld, used, checked), hypotheses)
     replays = _Replays(graph, assumptions_of(graph, given(asked.assume)), checked, covered)
-    by_hypothesis = [replays.of_hypothesis(row) for row in hypotheses]
+    by_hypothesis = [replays.of_hypothesis(row) if asked.own else None for row in hypotheses]
     changes = [found for found in by_hypothesis if found is not None]
     for spec in asked.changes:
         replays.require(spec)
