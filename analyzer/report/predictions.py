@@ -112,10 +112,8 @@ def predictions(diagnosis: Diagnosis) -> list[str]:
     for (phase, scope, rank), rows in phases(whatif).items():
         where = "all ranks" if scope == "global" else f"rank {rank}"
         parts.append(f"Phase {code(phase)}, {where}: {now(rows)}.")
-        parts.append(
-            table(HEADER, [cells(row, lambda text: f"`{cell(text)}`", cell) for row in rows], left=(0, 4))
-        )
-    told = [f"- `{cell(change)}`: {prose(text)}" for change, text in notes(whatif.changes)]
+        parts.append(table(HEADER, [cells(row, cell, cell) for row in rows], left=(0, 4)))
+    told = [f"- {cell(change)}: {prose(text)}" for change, text in notes(whatif.changes)]
     if told:
         parts.append("\n".join(told))
     if whatif.assumptions:
