@@ -32,11 +32,11 @@ CHANGE_OF: Mapping[str, str] = {
     "output-path": "output=0.5",
     "profiler-distortion": "no-overhead",
     "collective-transfer": "collective=0.5",
-    "collective-late-rank": "no-skew",
+    "collective-late-rank": "even-ranks",
 }
 """What is replayed for each hypothesis: its intervention where that is one thing, else half of what it names."""
 
-_REACHES_FURTHER = frozenset({"graph-capture", "no-sync", "no-dependencies"})
+_REACHES_FURTHER = frozenset({"graph-capture", "no-sync", "no-dependencies", "even-ranks"})
 """Changes that shorten more than the time of the hypothesis they belong to: its bound does not hold for them."""
 
 _TOO_LARGE = "the steps are too large to be replayed"

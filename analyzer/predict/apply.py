@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from analyzer.predict import apply_collectives, apply_device, apply_host
+from analyzer.predict.apply_ranks import even_ranks
 from analyzer.predict.changes import (
     ByteFloor,
     Change,
     Collectives,
     CollectivesHidden,
     Copies,
+    EvenRanks,
     GraphCapture,
     Host,
     Kernels,
@@ -31,5 +33,7 @@ def apply(draft: Draft, change: Change) -> None:
             apply_host.apply(draft, change)
         case Kernels() | SmallGrids() | Copies() | ByteFloor() | Turnaround() | NoDependencies():
             apply_device.apply(draft, change)
+        case EvenRanks():
+            even_ranks(draft)
         case Collectives() | CollectivesHidden() | NoSkew():
             apply_collectives.apply(draft, change)

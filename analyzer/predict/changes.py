@@ -101,19 +101,25 @@ class NoSkew:
 
 
 @dataclass(frozen=True)
+class EvenRanks:
+    """No rank has more CPU time or kernel time in a step than the median of all ranks."""
+
+
+@dataclass(frozen=True)
 class NoSync:
     """No call waits for the device any more."""
 
 
 Change: TypeAlias = (
     GraphCapture | Kernels | SmallGrids | Copies | ByteFloor | Turnaround | NoDependencies | Collectives
-    | CollectivesHidden | Host | NoSkew | NoSync
+    | CollectivesHidden | Host | NoSkew | EvenRanks | NoSync
 )  # fmt: skip
 
 _PLAIN: dict[str, Change] = {
     "graph-capture": GraphCapture(),
     "no-sync": NoSync(),
     "no-skew": NoSkew(),
+    "even-ranks": EvenRanks(),
     "no-dependencies": NoDependencies(),
     "collectives-hidden": CollectivesHidden(),
     "no-overhead": Host((HostKind.PROFILER,), 0.0),
@@ -146,7 +152,8 @@ FORMS: tuple[tuple[str, str], ...] = (
         "a transfer takes alpha plus its bytes over beta; one of them may be left out",
     ),
     ("collectives-hidden", "nothing waits for a collective"),
-    ("no-skew", "no collective waits for a late rank"),
+    ("no-skew", "no collective waits for a late rank, which stays as late as it is"),
+    ("even-ranks", "no rank has more CPU or kernel time in a step than the median of all ranks"),
     ("host=0.8", "CPU time between calls takes this many times as long"),
     ("host-work=0.5", "the same, only CPU time that is neither dispatch nor output"),
     ("dispatch=0.5", "the same, only CPU time between the launches of a burst"),
