@@ -13,10 +13,11 @@ from analyzer.errors import UsageError
 from analyzer.explain.ranks.joint_report import JointReport, used_globally
 from analyzer.explain.windows import phases_of, used_windows
 from analyzer.predict.assumptions import MEANINGS, Assumption, given
-from analyzer.predict.changes import Change, parse
+from analyzer.predict.changes import parse
+from analyzer.predict.draft import Draft
 from analyzer.predict.event_graph import EventGraph, event_graph
 from analyzer.predict.prediction import Prediction, Predictor, Replayed, assumptions_of
-from analyzer.predict.steps import Steps, covered_steps
+from analyzer.predict.steps import Steps, covered_steps, global_steps
 from analyzer.predict.validation import LEAST_STEPS, OddEven, odd_even
 from analyzer.predicted import AssumptionUsed, PredictedChange, WhatIf
 
@@ -81,6 +82,8 @@ def outlook(joint: JointReport, hypotheses: list[Hypothesis], asked: Asked) -> O
     if checked.withheld:
         return Outlook(_nothing(checked.withheld, used, checked), hypotheses)
     replays = _Replays(graph, assumptions_of(graph, given(asked.assume)), checked, covered)
+    own = [CHANGE_OF[row.id] for row in hypotheses if row.id in CHANGE_OF and row.share is not None]
+    replays.replay([*(own if asked.own else ()), *asked.changes])
     by_hypothesis = [replays.of_hypothesis(row) if asked.own else None for row in hypotheses]
     changes = [found for found in by_hypothesis if found is not None]
     for spec in asked.changes:
@@ -113,7 +116,7 @@ def _scopes(joint: JointReport, ranks: list[Rank]) -> dict[_Key, Steps]:
     for phase in phases_of(ranks):
         windows, _, _ = used_globally(joint.paths, phase)
         if windows:
-            found[phase, "global", None] = Steps(None, (), tuple(window.windows for window in windows))
+            found[phase, "global", None] = global_steps([window.windows for window in windows])
             continue
         for rank in ranks:
             own, _, _ = used_windows(rank, phase)
@@ -148,18 +151,19 @@ class _Replays:
     def __post_init__(self) -> None:
         self._predictor = Predictor(self.graph, self.assumptions)
 
-    def _replayed(self, spec: str) -> Replayed | UsageError:
-        if spec not in self._done:
-            changes: tuple[Change, ...] = parse(spec)
+    def replay(self, specs: Sequence[str]) -> None:
+        """Replay changes that will be asked for, together."""
+        drafts: dict[str, Draft] = {}
+        for spec in dict.fromkeys(specs):
             try:
-                self._done[spec] = self._predictor.replay(changes)
+                drafts[spec] = self._predictor.draft(parse(spec))
             except UsageError as error:
                 self._done[spec] = error
-        return self._done[spec]
+        self._done |= dict(zip(drafts, self._predictor.replay_all(list(drafts.values())), strict=True))
 
     def require(self, spec: str) -> None:
         """Raises UsageError where the capture lacks what the change needs."""
-        found = self._replayed(spec)
+        found = self._done[spec]
         if isinstance(found, UsageError):
             raise found
 
@@ -177,7 +181,7 @@ class _Replays:
         self, spec: str, key: _Key, *, hypothesis: str = "", most_ns: int | None = None
     ) -> PredictedChange:
         """One change in one phase and scope. ``most_ns``: a bound on what it gives, per step."""
-        steps, replayed = self.covered.get(key), self._replayed(spec)
+        steps, replayed = self.covered.get(key), self._done[spec]
         prediction: Prediction | None = None
         because = "" if steps else _NO_STEPS
         if isinstance(replayed, UsageError):

@@ -72,13 +72,13 @@ def window_lengths(graph: EventGraph, place: Placed, times: IntArray, body_ns: I
 class Steps:
     """The steps that a figure is the mean of.
 
-    Of one rank: positions of its windows. Over all ranks (``rank`` None): ``members``, for each used step the
-    position of its window by rank.
+    Of one rank: positions of its windows. Over all ranks (``rank`` None): ``members``, of each step pairs of a rank
+    and the position of its window there.
     """
 
     rank: int | None
     windows: tuple[int, ...] = ()
-    members: Sequence[Mapping[int, int]] = ()
+    members: tuple[tuple[tuple[int, int], ...], ...] = ()
 
     def __len__(self) -> int:
         return len(self.windows) if self.rank is not None else len(self.members)
@@ -93,16 +93,16 @@ def step_lengths(graph: EventGraph, steps: Steps, times: IntArray, body_ns: IntA
     bounds = {
         place.graph.rank: window_bounds(graph, place, times, body_ns)
         for place in graph.ranks
-        if any(place.graph.rank in step for step in steps.members)
+        if any(place.graph.rank == rank for step in steps.members for rank, _ in step)
     }
     return np.stack([_global_length(bounds, step) for step in steps.members])
 
 
-def _global_length(bounds: Mapping[int, IntArray], step: Mapping[int, int]) -> IntArray:
+def _global_length(bounds: Mapping[int, IntArray], step: Sequence[tuple[int, int]]) -> IntArray:
     """From the last completion of the step before, anywhere, to that of this one."""
-    completed = [bounds[rank][at] for rank, at in step.items() if at > 0]
-    start = np.max(completed, axis=0) if completed else np.min([bounds[rank][0] for rank in step], axis=0)
-    end = np.max([bounds[rank][at + 1] for rank, at in step.items()], axis=0)
+    completed = [bounds[rank][at] for rank, at in step if at > 0]
+    start = np.max(completed, axis=0) if completed else np.min([bounds[rank][0] for rank, _ in step], axis=0)
+    end = np.max([bounds[rank][at + 1] for rank, at in step], axis=0)
     return np.asarray(np.maximum(end - start, 0))
 
 
@@ -119,7 +119,7 @@ def covered_steps(graph: EventGraph, steps: Steps) -> Steps:
     if steps.rank is not None:
         rank = steps.rank
         return Steps(rank, tuple(window for window in steps.windows if inside(rank, window)))
-    members = [step for step in steps.members if all(inside(rank, at) for rank, at in step.items())]
+    members = [step for step in steps.members if all(inside(rank, at) for rank, at in step)]
     return Steps(None, (), tuple(members))
 
 
@@ -143,8 +143,8 @@ def step_span(graph: EventGraph, steps: Steps, times: IntArray, body_ns: IntArra
     else:
         found = [
             (
-                max((bounds[rank][at] for rank, at in step.items() if at > 0), default=0),
-                max(bounds[rank][at + 1] for rank, at in step.items()),
+                max((bounds[rank][at] for rank, at in step if at > 0), default=0),
+                max(bounds[rank][at + 1] for rank, at in step),
             )
             for step in steps.members
         ]
@@ -155,3 +155,8 @@ def step_span(graph: EventGraph, steps: Steps, times: IntArray, body_ns: IntArra
     done[ends >= 0] = times[ends[ends >= 0], 0]
     at = int(np.flatnonzero(done == last_ns)[-1])
     return Span(np.array(found, np.int64), int(ends[at]) if ends[at] >= 0 else int(events[at]))
+
+
+def global_steps(members: Sequence[Mapping[int, int]]) -> Steps:
+    """Steps over all ranks: for each the position of its window by rank."""
+    return Steps(None, (), tuple(tuple(sorted(step.items())) for step in members))
