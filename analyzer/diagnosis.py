@@ -406,7 +406,7 @@ class HostRollup(msgspec.Struct, frozen=True, kw_only=True):
 
     rank: int
     phase: str
-    by: str  # call | op | range | frame | thread
+    by: str  # call (CUDA) | os (OS runtime call) | op | range | frame | thread
     name: str  # "(none recorded)": no such record was open; "(other)": all beyond those listed
     category: str  # with the most of this path time
     path_ns: int

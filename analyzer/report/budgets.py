@@ -9,6 +9,7 @@ from fractions import Fraction
 from analyzer.categories import CATEGORY_NAMES
 from analyzer.diagnosis import Budget, Diagnosis
 from analyzer.explain.focus import leading_budgets, mean_step
+from analyzer.report.category_words import category_words
 from analyzer.report.escape import cell, code, prose
 from analyzer.report.labels import (
     CATEGORY_WORDS,
@@ -104,7 +105,7 @@ def _view(diagnosis: Diagnosis, budget: Budget) -> BudgetView:
     return BudgetView(
         title=f"Phase {code(budget.phase)}: {ms(budget.step_ns_total, per)} ms per step",
         intro=_intro(budget, len(peers)),
-        path=_partition(budget.path_ns_total, CATEGORY_WORDS, per, "On the path"),
+        path=_partition(budget.path_ns_total, category_words(diagnosis, budget), per, "On the path"),
         exposed=exposed,
         disagreement=disagreement(budget),
         ranks=_rank_table(peers) if len(peers) > 1 else "",

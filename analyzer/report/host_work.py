@@ -18,6 +18,7 @@ KINDS = {
     "frame": "Python frame",
     "op": "framework op",
     "call": "CUDA call",
+    "os": "OS call",
     "thread": "thread",
 }
 NOTHING = "None: the path does not run through the CPU, or nothing was recorded there."
@@ -102,7 +103,7 @@ def _negligible(diagnosis: Diagnosis) -> bool:
 
 
 def host_tables(diagnosis: Diagnosis) -> list[View]:
-    """The leading phase's path time on the CPU, rolled up by range, frame, op, call and thread."""
+    """The leading phase's path time on the CPU, rolled up by range, frame, op, CUDA call, OS call and thread."""
     rank, phase = focus_rank(diagnosis), focus_phase(diagnosis)
     views = []
     for by, words in KINDS.items():

@@ -20,7 +20,7 @@ CATEGORY_WORDS = {
     "host.api": "CPU inside other CUDA calls",
     "host.framework": "CPU inside framework ops and named ranges",
     "host.output": "CPU inside ranges declared as output",
-    "host.wait": "CPU blocked, cause not visible",
+    "host.wait": "CPU blocked, or waiting for another thread",
     "host.untraced": "CPU time with nothing recorded",
     "host.sync_return": "device done, the waiting call not yet back",
     "service.output": "output processing in the server",

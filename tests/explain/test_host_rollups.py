@@ -39,6 +39,7 @@ def busy() -> Schedule:
     ("by", "expected"),
     [
         ("call", {NOTHING: 164, "cudaLaunchKernel": 6}),
+        ("os", {NOTHING: 110, "futex_wait": 60}),
         ("op", {NOTHING: 120, "aten::topk": 50}),
         ("range", {"sample": 94, NOTHING: 76}),
         ("frame", {NOTHING: 130, "sampler.py(12): pick": 40}),
@@ -163,6 +164,14 @@ def test_a_thread_is_named_where_nothing_else_was_recorded() -> None:
     found = look_at(built)
     assert (found.by, found.name, found.share_of_host) == ("thread", "thread main", 1.0)
     assert found.why.startswith("no call, op, frame or range inside the step holds a tenth of the CPU's time")
+
+
+def test_a_call_of_the_operating_system_is_named() -> None:
+    """Asleep for 98 us of 100, in no range and in no op."""
+    built = schedule().os(1, 99, "clock_nanosleep").launch(100, 104, runs=(110, 120)).range(0, 120, "s")
+    found = look_at(built, steps="^s$")
+    assert (found.by, found.name, found.category) == ("os", "clock_nanosleep", "host.wait")
+    assert found.why == "no other OS call holds more: 98 % of the CPU's time on the path, in 1 of 1 steps"
 
 
 def test_a_record_that_holds_next_to_nothing_is_not_looked_at() -> None:
