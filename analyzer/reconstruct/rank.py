@@ -21,13 +21,16 @@ from analyzer.reconstruct.critical_path import Path, Walker
 from analyzer.reconstruct.exposure import ExposureLine, expose
 from analyzer.reconstruct.handovers import Transitions, find_transitions
 from analyzer.reconstruct.host_account import HostAccount, Roles, mask_of, profiler_intervals
+from analyzer.reconstruct.nesting import enclosed
 from analyzer.reconstruct.phases import name_phases
 from analyzer.reconstruct.replays import Replays, find_replays
 from analyzer.reconstruct.step_markers import (
     DISPATCH_RANGES,
     OUTPUT_RANGES,
+    PHASE_RANGE,
     SCHEDULING_RANGES,
     clean_names,
+    marks_a_step,
 )
 from analyzer.reconstruct.steps import StepRanges, find_steps
 from analyzer.reconstruct.sync_targets import SyncTargets
@@ -158,11 +161,22 @@ def _windows(
 def _roles(process: ProcessTrace, steps: StepRanges, options: RankOptions) -> Roles:
     """Host rows with a declared meaning: by engine names, and by what the user declares."""
     return Roles(
-        step=mask_of(process, steps.rows[steps.rows >= 0]),
+        step=_around_steps(process, steps),
         dispatch=_named(process, DISPATCH_RANGES.match) | _declared(process, options.dispatch),
         scheduling=_named(process, SCHEDULING_RANGES.match),
         output=_named(process, OUTPUT_RANGES.match) | _declared(process, options.output_ranges),
     )
+
+
+def _around_steps(process: ProcessTrace, steps: StepRanges) -> BoolArray:
+    """Mask of ranges that hold whole steps: the markers chosen, other step markers, phases around steps.
+
+    A phase inside a step is a part of it like any other range.
+    """
+    chosen = mask_of(process, steps.rows[steps.rows >= 0])
+    phases = np.flatnonzero(_named(process, PHASE_RANGE.match))
+    inside = enclosed(process.host, phases, np.flatnonzero(chosen))
+    return chosen | _named(process, marks_a_step) | mask_of(process, phases[~inside])
 
 
 def _declared(process: ProcessTrace, pattern: str | None) -> BoolArray:

@@ -55,15 +55,20 @@ def host_table(diagnosis: Diagnosis) -> str:
 
 
 def host_short(diagnosis: Diagnosis) -> str:
-    """The same in few rows and columns."""
+    """The same in few rows and columns; rows that would read alike name their threads."""
     rows = _culprits(diagnosis)
     if not rows:
         return NOTHING
+    heads = [[_doing(row), row.category, cell(row.phase, 30)] for row in rows[:FEW]]
     cells = [
-        [_doing(row), row.category, cell(row.phase, 30), ms(row.path_ns, max(row.windows, 1)),
-         f"{row.windows_with:,} of {row.windows:,}"]
-        for row in rows[:FEW]
-    ]  # fmt: skip
+        [
+            doing + (f" on {cell(row.thread, 44)}" if heads.count([doing, *of]) > 1 else ""),
+            *of,
+            ms(row.path_ns, max(row.windows, 1)),
+            f"{row.windows_with:,} of {row.windows:,}",
+        ]
+        for row, (doing, *of) in zip(rows, heads, strict=False)
+    ]
     header = ["Call, op, range or frame", "Category", "Phase", "Mean per step, ms", "In steps"]
     return table(header, cells, left=(0, 1, 2)) + rest(len(rows), FEW, "host_time.csv")
 

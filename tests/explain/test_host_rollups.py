@@ -69,6 +69,27 @@ def test_step_markers_are_no_ranges() -> None:
     assert times(built, "range", steps="^s$") == {NOTHING: 40, "inner": 40}
 
 
+def marked(*around: tuple[int, int, str]) -> Schedule:
+    """A step 0-100 that a program marks, with 60 us of an op in it, and more ranges."""
+    built = schedule().range(0, 100, "tracebound.step[decode]#3").op(20, 80, "aten::mm")
+    for start, end, name in around:
+        built.range(start, end, name)
+    return built.launch(100, 104, runs=(110, 120)).launch(130, 134, runs=(140, 150))
+
+
+@pytest.mark.parametrize("outer", ["tracebound.phase[decode]", "ProfilerStep#7", "tracebound.step[decode]#2"])
+def test_what_surrounds_a_whole_step_is_no_range_of_it(outer: str) -> None:
+    built = marked((-10, 128, outer))
+    assert set(times(built, "range")) == {NOTHING}
+    assert look_at(built).name == "aten::mm"
+    (culprit,) = (row for row in analysis_of(built).diagnosis.host_culprits if row.name == "aten::mm")
+    assert culprit.stack == ["aten::mm"]
+
+
+def test_a_phase_inside_a_step_is_a_part_of_it() -> None:
+    assert times(marked((10, 90, "tracebound.phase[decode]")), "range")["tracebound.phase[decode]"] == 80
+
+
 FRAMES = (
     "vllm/v1/engine/core.py(10): step",
     "torch/nn/modules/module.py(1775): _call_impl",
