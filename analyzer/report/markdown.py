@@ -104,4 +104,5 @@ def render(
 def _ledger(diagnosis: Diagnosis) -> str:
     if not diagnosis.quality:
         return ""
-    return f"The quality ledger below counts {count(len(diagnosis.quality), 'kind')} of loss or repair."
+    kinds = len({row.reason for row in diagnosis.quality})
+    return f"The quality ledger below counts {count(kinds, 'kind')} of loss or repair."

@@ -19,7 +19,7 @@ ROWS_SHOWN = 6
 ROWS_IN_APPENDIX = 24
 US = 1_000
 UNALIGNED = "The ranks share no collective that could put them on one clock: each is explained by itself."
-ONE_KERNEL = "the manifest, which says that they ran on one host"
+SAME_CLOCK = "same clock"
 BY_MESSAGES = "what the run's manifest says of their hosts' clocks"
 CLOCKS = (
     "The ranks' clocks. An offset is what must be added to a rank's times to get the reference rank's; the interval"
@@ -93,14 +93,15 @@ def _intro(diagnosis: Diagnosis) -> str:
     aligned = _aligned(diagnosis)
     worst = max(aligned, key=lambda rank: (rank.clock.uncertainty_ns or 0, -rank.rank))
     others = [rank for rank in aligned if rank.rank != rank.clock.reference_rank]
-    one_host = all(rank.clock.interval_ns == (0, 0) for rank in others)
     shared = not others or any(rank.clock.shared_calls != 0 for rank in others)
-    how = "the collectives that they share" if shared else ONE_KERNEL if one_host else BY_MESSAGES
+    how = "the collectives that they share" if shared else BY_MESSAGES
+    on = f"{len(aligned)} of {count(len(diagnosis.ranks), 'rank')}"
     text = (
-        f"{len(aligned)} of {count(len(diagnosis.ranks), 'rank')} are on the clock of rank"
-        f" {aligned[0].clock.reference_rank}, by {how};"
+        f"{on} are on the clock of rank {aligned[0].clock.reference_rank}, by {how};"
         f" uncertainty at most {_us(worst.clock.uncertainty_ns or 0)} µs (rank {worst.rank})."
     )
+    if others and all(_same_clock(rank) for rank in others):
+        text = f"{on} read the same clock: by the manifest they ran on one host."
     if diagnosis.global_ is None:
         return text + " There is no path through all of them: see the notes at the top."
     leading = leading_budgets(diagnosis.budget)
@@ -118,6 +119,17 @@ def _intro(diagnosis: Diagnosis) -> str:
         middle = sorted(stagger)[(len(stagger) - 1) // 2]
         text += f" The ranks' first launches of a step lie {ms(middle)} ms apart (median)."
     return text
+
+
+def _same_clock(rank: Rank) -> bool:
+    """Whether the rank reads the reference rank's own clock: then nothing about it was measured."""
+    clock = rank.clock
+    return (
+        clock.reference_rank != rank.rank
+        and clock.interval_ns == (0, 0)
+        and clock.shared_calls == 0
+        and not clock.uncertainty_ns
+    )
 
 
 def _us(ns: int) -> str:
@@ -201,6 +213,8 @@ def _offset(rank: Rank) -> str:
         return "not compared"
     if clock.reference_rank == rank.rank:
         return "reference"
+    if _same_clock(rank):
+        return SAME_CLOCK
     return f"{clock.offset_ns / US:+,.1f} ± {_us(clock.uncertainty_ns or 0)}"
 
 
@@ -210,6 +224,9 @@ def _clock_table(diagnosis: Diagnosis) -> str:
     for rank in ranks:
         clock = rank.clock
         low, high = clock.interval_ns or (None, None)
+        if _same_clock(rank):
+            cells.append([str(rank.rank), SAME_CLOCK, "-", "-", "-", str(clock.compared_with), "0"])
+            continue
         cells.append(
             [
                 str(rank.rank),
