@@ -27,7 +27,6 @@ _KINDS = (
     ("range", HostKind.RANGE),
     ("frame", HostKind.FRAME),
 )
-_CALLS = (HostKind.CALL, HostKind.OS)
 _UNKNOWN, _REST = -1, -2
 
 
@@ -69,8 +68,9 @@ def _records(account: RankAccount, segments: HostSegments, kind: HostKind) -> In
             if not len(left):
                 break
             found[left] = row_at(host, pool, segments.start_ns[left])
-    if kind in _CALLS and len(host):
-        # The walk names the call that was held or still running, even where its record starts later.
+    if kind != HostKind.FRAME and len(host):
+        # The walk names the call that was held or still running, even where its record starts later, and the
+        # collective that a thread waited for.
         known = (segments.row >= 0) & (host.kind[np.maximum(segments.row, 0)] == kind)
         found = np.where(known, segments.row, found)
     return found

@@ -39,6 +39,7 @@ _LOOK_OF_NAME = {
     "collective.transfer": "collective, all ranks arrived",
     "collective.wait": WAITING,
     "collective.unsplit": UNSPLIT,
+    "collective.host": UNSPLIT,
 }
 _LOOK_OF = np.array([list(LOOKS).index(_LOOK_OF_NAME[CATEGORY_NAMES[one]]) for one in Category], np.int64)
 
