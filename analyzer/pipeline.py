@@ -17,6 +17,7 @@ from analyzer.explain import cautions, quality, run, summary
 from analyzer.explain.focus import focus_rank
 from analyzer.explain.host.look_first import look_first
 from analyzer.explain.launches.queue import join_queues
+from analyzer.explain.outliers import outliers
 from analyzer.explain.rank_report import RankReport, report_rank
 from analyzer.explain.ranks import remarks
 from analyzer.explain.ranks.joint_report import (
@@ -97,6 +98,7 @@ def analyze(
         rank_basis=capture.rank_basis,
         global_=account,
         budget=per_phase,
+        outliers=outliers(ranks, account),
         kernels=[kernel for report in reports for kernel in report.kernels],
         kernel_shapes=[shape for report in reports for shape in report.shapes],
         host_culprits=[culprit for report in reports for culprit in report.culprits],

@@ -25,8 +25,8 @@ def distortion(capture: Capture, reports: list[RankReport], limits: Mapping[str,
         reasons.append("the profiler reports lost records")
     if any(source.partial for source in capture.sources):
         reasons.append("a file is truncated")
-    total = sum(w.end_ns - w.start_ns for r in reports for w in r.rank.windows if not w.warmup)
-    own = sum(w.path_ns["profiler"] for r in reports for w in r.rank.windows if not w.warmup)
+    total = sum(w.end_ns - w.start_ns for r in reports for w in r.rank.windows if not w.left_out)
+    own = sum(w.path_ns["profiler"] for r in reports for w in r.rank.windows if not w.left_out)
     if total and own > limits["distortion_share"] * total:
         reasons.append("the profiler's own overhead is on the path")
     return "; ".join(reasons)

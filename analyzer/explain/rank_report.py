@@ -115,7 +115,7 @@ def report_rank(
     account = _only(account, chosen, windows)
     evidence = {}
     for phase in phases_of([result]):
-        used, _, _ = used_windows(result, phase)
+        used = used_windows(result, phase)
         wanted = {window.index for window in used}
         indices = [at for at, window in enumerate(account.windows) if window.index in wanted]
         evidence[phase] = gather(account, rank, indices, thresholds)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -39,8 +39,8 @@ from analyzer.reconstruct.windows import (
     Window,
     assign,
     device_windows,
+    flagged,
     host_windows,
-    warmup_reasons,
     whole_window,
 )
 from analyzer.reconstruct.work import BoolArray, Calls, Work, calls_of, match
@@ -139,7 +139,7 @@ def _first_instant(work: Work, process: ProcessTrace) -> int:
 def _windows(
     steps: StepRanges, calls: Calls, work: Work, process: ProcessTrace, boundary: str
 ) -> tuple[list[Window], Assignment | None]:
-    """Windows with phases and warm-up flags."""
+    """Windows with phases, warm-up and outliers flagged."""
     if boundary == DEVICE and not len(work):
         return [], None  # other ranks' windows end on the device; this one's work was not recorded
     assignment = assign(steps, calls, work) if len(steps) else None
@@ -150,12 +150,7 @@ def _windows(
     else:
         windows = whole_window(work)
     phases = name_phases(windows, assignment, work)
-    reasons = warmup_reasons(windows, phases, steps, calls, process)
-    windows = [
-        replace(window, phase=phase, warmup_reasons=reason)
-        for window, phase, reason in zip(windows, phases, reasons, strict=True)
-    ]
-    return windows, assignment
+    return flagged(windows, phases, steps, calls, process), assignment
 
 
 def _roles(process: ProcessTrace, steps: StepRanges, options: RankOptions) -> Roles:

@@ -19,6 +19,7 @@ from analyzer.report.labels import (
     PATH_GROUPS,
 )
 from analyzer.report.numbers import count, fixed, ms, ms_parts, percent, percent_parts, percent_units
+from analyzer.report.outliers import left_out, mean_with
 from analyzer.report.tables import table
 
 PHASES_IN_FULL = 3
@@ -117,9 +118,9 @@ def _intro(budget: Budget, peers: int) -> str:
     if budget.scope == "rank":
         where = f"rank {budget.rank}" + (f", the slowest of {count(peers, 'rank')}" if peers > 1 else "")
     text = f"Mean of {count(budget.windows, 'step')}, {where}"
-    if budget.windows_excluded:
-        text += f"; {count(budget.windows_excluded, 'step')} left out"
-    text += "."
+    text += f"; {left_out(budget)}." if budget.windows_excluded else "."
+    if budget.outliers:
+        text += f" With the outliers the mean step is {mean_with(budget)} ms."
     if budget.inferred_ns_total:
         text += (
             f" {ms(budget.inferred_ns_total, max(budget.windows, 1))} ms of the mean step is inferred: gaps"

@@ -8,6 +8,7 @@ from analyzer.report.escape import visible
 from analyzer.report.inspection import InspectedInput, InspectedRank, Inspection, Work
 from analyzer.report.labels import RULE_WORDS
 from analyzer.report.numbers import count, int_ranges, ms, share
+from analyzer.report.reading import flagged_steps
 from analyzer.report.tables import columns, section
 
 TOP = 10
@@ -99,9 +100,10 @@ def _steps(inspection: Inspection) -> str:
         return "none found: the whole capture is one window"
     rule = RULE_WORDS.get(steps.rule) or _name(steps.rule)
     pattern = f" ({_name(steps.pattern)})" if steps.pattern is not None else ""
+    of_rank = f" on rank {inspection.ranks[0].rank}" if len(inspection.ranks) > 1 else ""
     lines = [
-        f"{count(steps.count, 'step')}, found by {rule}{pattern}, confidence"
-        f" {_name(steps.confidence)}, {steps.warmup_count:,} flagged as warm-up",
+        f"{count(steps.count, 'step')}{of_rank}, found by {rule}{pattern}, confidence"
+        f" {_name(steps.confidence)}; {flagged_steps(steps)}",
         f"phases: {', '.join(_name(phase, 40) for phase in steps.phases[:TOP]) or 'none'}",
     ]
     return "\n".join([*lines, _name(steps.detail, 400)] if steps.detail else lines)

@@ -12,6 +12,7 @@ from analyzer.report.budgets import disagreement, leading
 from analyzer.report.category_words import category_words
 from analyzer.report.escape import cell, code
 from analyzer.report.numbers import count, fixed, ms, ms_parts, percent, percent_parts, percent_units, share
+from analyzer.report.outliers import mean_with
 from analyzer.report.tables import table
 
 PHASES_ANSWERED = 2
@@ -56,7 +57,10 @@ def _answer(diagnosis: Diagnosis, budget: Budget) -> str:
     ]
     step = ms(budget.step_ns_total, max(budget.windows, 1))
     head = f"Phase {code(budget.phase)}, {_where(diagnosis, budget)}: **{step} ms per step**"
-    return f"{head} (mean of {count(budget.windows, 'step')}). {'. '.join(shown)}."
+    mean = f"mean of {count(budget.windows, 'step')}"
+    if budget.outliers:
+        mean += f"; {mean_with(budget)} ms with {count(budget.outliers, 'outlier')}"
+    return f"{head} ({mean}). {'. '.join(shown)}."
 
 
 def _where(diagnosis: Diagnosis, budget: Budget) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from analyzer.diagnosis import Collective, Diagnosis, GlobalWindow, LateRank, Rank, Spread
 from analyzer.explain.focus import leading_budgets
-from analyzer.explain.windows import used_windows
+from analyzer.explain.windows import chosen_windows, used_windows
 from analyzer.report.escape import cell, code, prose
 from analyzer.report.numbers import count, ms, percent
 from analyzer.report.tables import table
@@ -144,7 +144,7 @@ def _rank_table(diagnosis: Diagnosis) -> str:
     phase = leading[0].phase
     rows = []
     for rank in diagnosis.ranks:
-        used, _, _ = used_windows(rank, phase)
+        used = used_windows(rank, phase)
         if used:
             step = sum(window.end_ns - window.start_ns for window in used)
             parts = [sum(window.path_ns[kind] for window in used) for kind in KINDS]
@@ -201,10 +201,8 @@ def _path_share(diagnosis: Diagnosis, phase: str) -> dict[int, str]:
 
 
 def _measured_windows(diagnosis: Diagnosis, phase: str) -> list[GlobalWindow]:
-    """The global windows of a phase that its budget counts: without warm-up, unless there is nothing else."""
-    windows = [] if diagnosis.global_ is None else diagnosis.global_.windows
-    mine = [window for window in windows if window.phase == phase and not window.empty]
-    return [window for window in mine if not window.warmup] or mine
+    """The global windows of a phase that its budget counts."""
+    return chosen_windows([] if diagnosis.global_ is None else diagnosis.global_.windows, phase).used
 
 
 def _offset(rank: Rank) -> str:

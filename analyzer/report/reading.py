@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 
-from analyzer.diagnosis import Diagnosis, Input, RunFacts
+from analyzer.diagnosis import Diagnosis, Input, RunFacts, Steps
 from analyzer.report.cautions import ranks_text
 from analyzer.report.escape import Style
 from analyzer.report.labels import BOUNDARY_WORDS, RULE_WORDS
 from analyzer.report.numbers import count, ms
+from analyzer.report.outliers import plural
 
 PHASES_SHOWN = 6
 FILES_SHOWN = 8
@@ -123,6 +124,18 @@ def _device_work(diagnosis: Diagnosis) -> str:
     return text
 
 
+def flagged_steps(steps: Steps) -> str:
+    """How many of the steps are warm-up, how many outliers."""
+    counts = ((steps.warmup_count, "warm-up"), (steps.outlier_count, plural(steps.outlier_count)))
+    shown = [f"{number:,} as {kind}" for number, kind in counts if number]
+    return f"flagged: {', '.join(shown)}" if shown else "none flagged as warm-up or outlier"
+
+
+def _of_rank(diagnosis: Diagnosis) -> str:
+    """Whose steps are counted, where that needs saying."""
+    return f" on rank {diagnosis.ranks[0].rank}" if len(diagnosis.ranks) > 1 else ""
+
+
 def _steps(diagnosis: Diagnosis, style: Style) -> str:
     steps = diagnosis.steps
     if steps.confidence == "none":
@@ -131,9 +144,9 @@ def _steps(diagnosis: Diagnosis, style: Style) -> str:
         rule = RULE_WORDS.get(steps.rule) or style.prose(steps.rule)
         pattern = f" ({style.name(steps.pattern)})" if steps.pattern is not None else ""
         parts = [
-            f"{count(steps.count, 'step')}, found by {rule}{pattern}, confidence"
+            f"{count(steps.count, 'step')}{_of_rank(diagnosis)}, found by {rule}{pattern}, confidence"
             f" {style.prose(steps.confidence)}",
-            f"{steps.warmup_count:,} flagged as warm-up" if steps.warmup_count else "no warm-up flagged",
+            flagged_steps(steps),
         ]
     phases = ", ".join(style.name(phase) for phase in steps.phases[:PHASES_SHOWN])
     if len(steps.phases) > PHASES_SHOWN:
