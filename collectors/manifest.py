@@ -94,18 +94,39 @@ class ClockBound:
 
 
 @dataclass(frozen=True)
+class Interval:
+    """Where the median of steps like these lies, at 95 %: from ``low_ns`` to ``high_ns``."""
+
+    low_ns: int
+    high_ns: int
+
+
+@dataclass(frozen=True)
 class Inflation:
-    """What profiling cost: medians of the same steps with the profiler and without it, ns."""
+    """Median step of one loop with the profiler and without it, ns; of how many steps each.
+
+    ``profiled_interval``, ``plain_interval``: of each median; null where there are fewer than 6 steps, and in
+    manifests from before these fields.
+    """
 
     profiled_step_ns: int
     plain_step_ns: int
     profiled_steps: int
     plain_steps: int
+    profiled_interval: Interval | None = None
+    plain_interval: Interval | None = None
 
     @property
     def ratio(self) -> float:
         """Profiled over plain."""
         return self.profiled_step_ns / self.plain_step_ns
+
+    @property
+    def costs(self) -> bool | None:
+        """Whether profiling made steps longer for certain: its interval lies above the other. None: no intervals."""
+        if self.profiled_interval is None or self.plain_interval is None:
+            return None
+        return self.profiled_interval.low_ns > self.plain_interval.high_ns
 
 
 @dataclass(frozen=True)

@@ -72,10 +72,11 @@ def test_every_rank_leaves_a_record_and_a_file(run: tuple[Path, int]) -> None:
         assert (record.world_size, record.local_rank, record.launcher) == (ranks, record.rank, "torchrun")
         assert [file.path for file in record.files] == [f"rank{record.rank}.pt.trace.json.gz"]
         assert (record.captured_steps, record.steps) == (5, "marked")
-        if record.inflation is None:  # three steps of a loop that just began may be slower than profiled ones
+        assert record.notes[-1].startswith("profiling cost not ")  # three plain steps have no interval
+        if record.inflation is None:  # they may be slower than profiled ones, too, in a loop that just began
             assert "still warming up" in record.notes[-1]
         else:
-            assert record.inflation.plain_steps == 3
+            assert (record.inflation.plain_steps, record.inflation.costs) == (3, None)
     assert [record.clock_bound for record in whole.ranks] == [
         None,
         *[manifest.ClockBound(0, 0, 0, 0)] * (ranks - 1),
