@@ -606,6 +606,10 @@ class RunRank(msgspec.Struct, frozen=True, kw_only=True):
     exit_code: int | None
     profiled_step_ns: int | None  # median step with the profiler ...
     plain_step_ns: int | None  # ... and without it, in the same run
+    profiled_steps: int | None = None  # of how many steps the medians are
+    plain_steps: int | None = None
+    profiled_interval_ns: tuple[int, int] | None = None  # where each median lies at 95 %; None: not recorded
+    plain_interval_ns: tuple[int, int] | None = None
     notes: list[str]
 
 

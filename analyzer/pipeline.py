@@ -13,7 +13,7 @@ import msgspec
 from analyzer.analysis import Analysis
 from analyzer.diagnosis import FORMAT, FORMAT_VERSION, Budget, Diagnosis, GlobalAccount, Hypothesis
 from analyzer.errors import TraceError, UsageError
-from analyzer.explain import cautions, quality, run, summary
+from analyzer.explain import cautions, profiling_cost, quality, run, summary
 from analyzer.explain.focus import focus_rank
 from analyzer.explain.host.look_first import look_first
 from analyzer.explain.launches.queue import join_queues
@@ -126,7 +126,12 @@ def analyze(
         detail=detail[0] if detail is not None else None,
         rules=list(rules.sources),
         shared_devices=summary.shared_devices(capture),
-        notes=[*run.notes(capture), *cautions.notes(capture, reports), *remarks.notes(joint, capture)],
+        notes=[
+            *run.notes(capture),
+            *profiling_cost.notes(profiling_cost.costs(capture)),
+            *cautions.notes(capture, reports),
+            *remarks.notes(joint, capture),
+        ],
     )
     return Analysis(
         diagnosis,
@@ -222,7 +227,8 @@ def _hypotheses(capture: Capture, joint: JointReport, limits: Mapping[str, float
             continue
         parts = [report.evidence[phase] for report in reports if phase in report.evidence]
         result += [_in_joined_table(row, before) for row in verdicts(phase, parts, limits, distorted)]
-    return result
+    cost = profiling_cost.costs(capture)
+    return [profiling_cost.with_cost(row, cost, limits) for row in result]
 
 
 def _in_joined_table(row: Hypothesis, before: Mapping[int, int]) -> Hypothesis:

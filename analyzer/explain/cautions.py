@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from analyzer.explain import profiling_cost
 from analyzer.explain.rank_report import RankReport
 from analyzer.model import Capture, Source
 
@@ -19,7 +20,7 @@ def lost_records(source: Source) -> list[str]:
 
 
 def distortion(capture: Capture, reports: list[RankReport], limits: Mapping[str, float]) -> str:
-    """Why absolute verdicts are weakened: lost records, or a profiler that takes much of the path."""
+    """Why absolute verdicts are weakened: lost records, or a profiler that takes much of the path or the step."""
     reasons = []
     if any(lost_records(source) for source in capture.sources):
         reasons.append("the profiler reports lost records")
@@ -29,7 +30,8 @@ def distortion(capture: Capture, reports: list[RankReport], limits: Mapping[str,
     own = sum(w.path_ns["profiler"] for r in reports for w in r.rank.windows if not w.left_out)
     if total and own > limits["distortion_share"] * total:
         reasons.append("the profiler's own overhead is on the path")
-    return "; ".join(reasons)
+    reasons.append(profiling_cost.distorts(profiling_cost.costs(capture), limits))
+    return "; ".join(filter(None, reasons))
 
 
 def notes(capture: Capture, reports: list[RankReport]) -> list[str]:
