@@ -11,9 +11,18 @@ from pathlib import Path
 import msgspec
 
 from analyzer.analysis import Analysis
-from analyzer.diagnosis import FORMAT, FORMAT_VERSION, Budget, Diagnosis, GlobalAccount, Hypothesis
+from analyzer.diagnosis import (
+    FORMAT,
+    FORMAT_VERSION,
+    Budget,
+    Diagnosis,
+    GlobalAccount,
+    Hypothesis,
+    Unmeasured,
+)
 from analyzer.errors import TraceError, UsageError
-from analyzer.explain import cautions, profiling_cost, quality, run, summary
+from analyzer.explain import absent_device, cautions, profiling_cost, quality, run, summary
+from analyzer.explain.advice import advice_for
 from analyzer.explain.focus import focus_rank
 from analyzer.explain.host.look_first import look_first
 from analyzer.explain.launches.queue import join_queues
@@ -82,6 +91,7 @@ def analyze(
     ranks = [report.rank for report in reports]
     per_phase = global_budgets(joint, phases_of(ranks)) + budgets(ranks)
     account = None if paths is None else paths.account
+    advice = advice_for(capture, joint.collectives, whole_graphs=_whole_graphs(reports))
     detail = _focus(reports, per_phase, account).detail
     host_rollups = [row for report in reports for row in report.host_rollups]
     diagnosis = Diagnosis(
@@ -102,16 +112,12 @@ def analyze(
         kernels=[kernel for report in reports for kernel in report.kernels],
         kernel_shapes=[shape for report in reports for shape in report.shapes],
         host_culprits=[culprit for report in reports for culprit in report.culprits],
-        hypotheses=_hypotheses(capture, joint, limits),
+        hypotheses=[advice.verdict(row) for row in _hypotheses(capture, joint, limits)],
         collectives=joint.collectives,
         late_ranks=joint.late_ranks,
         run=run.facts(capture),
         undeclared=run.undeclared(capture),
-        unmeasured=[
-            *quality.unmeasured(capture, ranks, whole_graphs=_whole_graphs(reports)),
-            *remarks.unmeasured(joint),
-            quality.PREDICTIONS,
-        ],
+        unmeasured=[*advice.unmeasured(_unmeasured(capture, joint, advice.no_device)), quality.PREDICTIONS],
         quality=quality.ledger(
             capture, [*(entry for report in reports for entry in report.quality), *remarks.quality(joint)]
         ),
@@ -127,6 +133,7 @@ def analyze(
         rules=list(rules.sources),
         shared_devices=summary.shared_devices(capture),
         notes=[
+            *([absent_device.sentence(advice.no_device)] if advice.no_device else []),
             *run.notes(capture),
             *profiling_cost.notes(profiling_cost.costs(capture)),
             *cautions.notes(capture, reports),
@@ -140,6 +147,12 @@ def analyze(
         detail[1] if detail is not None else None,
         None if paths is None else paths.segments,
     )
+
+
+def _unmeasured(capture: Capture, joint: JointReport, no_device: str) -> list[Unmeasured]:
+    ranks, whole_graphs = [report.rank for report in joint.reports], _whole_graphs(joint.reports)
+    alone = quality.unmeasured(capture, ranks, whole_graphs=whole_graphs, no_device=no_device)
+    return [*alone, *remarks.unmeasured(joint, no_device)]
 
 
 def _world_known(capture: Capture) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from analyzer.explain import profiling_cost
+from analyzer.explain import absent_device, profiling_cost
 from analyzer.explain.rank_report import RankReport
 from analyzer.model import Capture, Source
 
@@ -49,7 +49,7 @@ def notes(capture: Capture, reports: list[RankReport]) -> list[str]:
         missing = ", ".join(str(rank) for rank in capture.missing_ranks)
         sentences.append(f"No file of rank {missing} was given: nothing here says what happened there.")
     silent = [str(r.rank.rank) for r in reports if not r.rank.device_events]
-    if silent:
+    if silent and not absent_device.no_device(capture):
         sentences.append(
             f"Device activity was not recorded for rank {', '.join(silent)}: "
             "no device figure and no verdict about what bounds it."

@@ -9,6 +9,7 @@ import msgspec
 
 from analyzer import strict_json
 from analyzer.diagnosis import Diagnosis, Steps
+from analyzer.explain.absent_device import no_device as _no_device
 from analyzer.explain.check_up import remedies
 from analyzer.explain.check_up.files import FileCheck, Note, check_files, collectives_of
 from analyzer.explain.check_up.remedies import Remedy, Tool
@@ -269,14 +270,6 @@ def _notes(
             )
         )
     return notes
-
-
-def _no_device(capture: Capture) -> str:
-    """What the manifest's ranks say of a device that is not there; "" where one has work or nothing is said."""
-    found = [(record.device or {}).get("before") for record in capture.records if record is not None]
-    reasons = [str(told["absent"]) for told in found if isinstance(told, dict) and "absent" in told]
-    absent_on_all = bool(reasons) and len(reasons) == len(capture.records) and not any(capture.device_events)
-    return reasons[0] if absent_on_all else ""
 
 
 def _failures(
