@@ -100,10 +100,9 @@ def _steps(inspection: Inspection) -> str:
         return "none found: the whole capture is one window"
     rule = RULE_WORDS.get(steps.rule) or _name(steps.rule)
     pattern = f" ({_name(steps.pattern)})" if steps.pattern is not None else ""
-    of_rank = f" on rank {inspection.ranks[0].rank}" if len(inspection.ranks) > 1 else ""
     lines = [
-        f"{count(steps.count, 'step')}{of_rank}, found by {rule}{pattern}, confidence"
-        f" {_name(steps.confidence)}; {flagged_steps(steps)}",
+        f"{count(steps.count, 'step')}, found by {rule}{pattern}, confidence"
+        f" {_name(steps.confidence)}; {flagged_steps(steps, [rank.rank for rank in inspection.ranks])}",
         f"phases: {', '.join(_name(phase, 40) for phase in steps.phases[:TOP]) or 'none'}",
     ]
     return "\n".join([*lines, _name(steps.detail, 400)] if steps.detail else lines)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from analyzer.diagnosis import Diagnosis, Input, RunFacts, Steps
 from analyzer.report.cautions import ranks_text
@@ -124,16 +125,12 @@ def _device_work(diagnosis: Diagnosis) -> str:
     return text
 
 
-def flagged_steps(steps: Steps) -> str:
-    """How many of the steps are warm-up, how many outliers."""
+def flagged_steps(steps: Steps, ranks: Sequence[int]) -> str:
+    """How many of the first rank's steps are warm-up, how many outliers; whose they are where there are several."""
     counts = ((steps.warmup_count, "warm-up"), (steps.outlier_count, plural(steps.outlier_count)))
     shown = [f"{number:,} as {kind}" for number, kind in counts if number]
-    return f"flagged: {', '.join(shown)}" if shown else "none flagged as warm-up or outlier"
-
-
-def _of_rank(diagnosis: Diagnosis) -> str:
-    """Whose steps are counted, where that needs saying."""
-    return f" on rank {diagnosis.ranks[0].rank}" if len(diagnosis.ranks) > 1 else ""
+    where = f" on rank {ranks[0]}" if len(ranks) > 1 else ""
+    return f"flagged{where}: {', '.join(shown)}" if shown else f"none flagged as warm-up or outlier{where}"
 
 
 def _steps(diagnosis: Diagnosis, style: Style) -> str:
@@ -144,9 +141,9 @@ def _steps(diagnosis: Diagnosis, style: Style) -> str:
         rule = RULE_WORDS.get(steps.rule) or style.prose(steps.rule)
         pattern = f" ({style.name(steps.pattern)})" if steps.pattern is not None else ""
         parts = [
-            f"{count(steps.count, 'step')}{_of_rank(diagnosis)}, found by {rule}{pattern}, confidence"
+            f"{count(steps.count, 'step')}, found by {rule}{pattern}, confidence"
             f" {style.prose(steps.confidence)}",
-            flagged_steps(steps),
+            flagged_steps(steps, [rank.rank for rank in diagnosis.ranks]),
         ]
     phases = ", ".join(style.name(phase) for phase in steps.phases[:PHASES_SHOWN])
     if len(steps.phases) > PHASES_SHOWN:

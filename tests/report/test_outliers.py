@@ -68,8 +68,10 @@ def test_the_longest_are_shown_and_the_others_counted() -> None:
 
 def test_counts_say_whose_steps_they_are() -> None:
     two = diagnosis(ranks=[rank(3), rank(4)])
-    assert "5 steps on rank 3, found by" in render(two)
-    assert "5 steps, found by" in render(diagnosis())
+    assert "flagged on rank 3: 1 as warm-up;" in render(two)
+    assert "flagged: 1 as warm-up;" in render(diagnosis())
+    none = msgspec.structs.replace(diagnosis().steps, warmup_count=0)
+    assert "none flagged as warm-up or outlier on rank 3;" in render(msgspec.structs.replace(two, steps=none))
 
 
 def test_every_number_of_it_is_in_the_json() -> None:
