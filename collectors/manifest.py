@@ -38,6 +38,9 @@ PINS = {
 }
 """What a run must pin to be compared with another one."""
 
+TOLD_BY_DIAGNOSIS = frozenset(("timing_boundary",))
+"""Pins that are not undeclared where nobody declares them: a diagnosis names its boundary itself."""
+
 STATUSES = ("running", "complete", "failed", "killed")
 T = TypeVar("T")
 
@@ -212,7 +215,7 @@ def assemble(records: Sequence[RankRecord], *, run_id: str, created_ns: int) -> 
         complete=bool(ranks) and done and not missing,
         ranks=ranks,
         pins=dict(sorted(pins.items())),
-        undeclared=[name for name in PINS if name not in pins],
+        undeclared=[name for name in PINS if name not in pins and name not in TOLD_BY_DIAGNOSIS],
         missing_ranks=missing,
     )
 

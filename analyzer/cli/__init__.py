@@ -144,12 +144,22 @@ def _findings(diagnosis: Diagnosis) -> list[str]:
 
     rows = supported(diagnosis)[:FINDINGS_SHOWN]
     if not rows:
-        return ["no explanation is supported by this capture; the report says what is open"]
+        return [f"no explanation is supported by this capture; {_left(diagnosis)}"]
     return [
         f"supported: {visible(row.id, 60)}, {share_text(row)} of the step,"
         f" phase {visible(row.phase, 60)}{'' if row.rank is None else f', rank {row.rank}'}"
         for row in rows
     ]
+
+
+def _left(diagnosis: Diagnosis) -> str:
+    """What the report has instead of a supported explanation; open is what it calls so."""
+    verdicts = [row.verdict for row in diagnosis.hypotheses if row.verdict != "inconclusive" or row.share]
+    if "inconclusive" in verdicts:
+        return "the report says which are open"
+    if "unmeasured" in verdicts:
+        return "none is open, some are unmeasured: tracebound doctor says what would measure them"
+    return "none is open"
 
 
 @app.command(epilog="Example: tracebound inspect trace.sqlite --format json", no_args_is_help=True)

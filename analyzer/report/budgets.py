@@ -9,6 +9,7 @@ from fractions import Fraction
 from analyzer.categories import CATEGORY_NAMES
 from analyzer.diagnosis import Budget, Diagnosis
 from analyzer.explain.focus import leading_budgets, mean_step
+from analyzer.report import whole_capture
 from analyzer.report.category_words import category_words
 from analyzer.report.escape import cell, code, prose
 from analyzer.report.labels import (
@@ -104,7 +105,7 @@ def _view(diagnosis: Diagnosis, budget: Budget) -> BudgetView:
     if budget.exposed_ns_total is not None:
         exposed = _partition(budget.exposed_ns_total, EXPOSURE_WORDS, per, "Device")
     return BudgetView(
-        title=f"Phase {code(budget.phase)}: {ms(budget.step_ns_total, per)} ms per step",
+        title=f"Phase {code(budget.phase)}: {ms(budget.step_ns_total, per)} ms {whole_capture.span(budget)}",
         intro=_intro(budget, len(peers)),
         path=_partition(budget.path_ns_total, category_words(diagnosis, budget), per, "On the path"),
         exposed=exposed,

@@ -14,6 +14,7 @@ import pytest
 
 from analyzer.pipeline import analyze, read
 from collectors import manifest
+from collectors.engines import ENGINES
 from collectors.errors import CollectError
 from collectors.manifest import Inflation, Interval, RankRecord
 from collectors.torch_profiler import Capture, capture
@@ -89,6 +90,7 @@ def test_a_window_of_steps_becomes_a_file_and_a_record(tmp_path: Path) -> None:
     )
     assert (rank.profiler, rank.profiler_version) == ("torch.profiler", torch.__version__)
     assert rank.versions["torch"] == torch.__version__
+    assert rank.pins["runtime"].value.split()[0] in ENGINES
     assert [(file.path, file.kind) for file in rank.files] == [(FILE, "kineto-json")]
     assert rank.files[0].bytes == (run / FILE).stat().st_size
     assert not left_over(run)
