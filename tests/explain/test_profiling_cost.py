@@ -8,12 +8,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from analyzer import pipeline
 from analyzer.diagnosis import Diagnosis, Hypothesis, Share
+from analyzer.explain.check_up.examine import examine
 from analyzer.explain.profiling_cost import ID, Cost, cost_of, distorts, notes, with_cost
 from analyzer.report.markdown import render
 from collectors.manifest import Inflation, Interval
+from collectors.run_folder import RunFolder
 from fixtures.simulator.program import Op
-from tests.across.programs import host
+from tests.across.programs import host, team, written
 from tests.explain.test_run import BASE, diagnosed, on_device
 from tests.report.builder import diagnosis, hypothesis
 
@@ -113,6 +116,19 @@ def test_it_needs_no_device(tmp_path: Path) -> None:
     found = diagnosed(tmp_path, [replace(BASE, inflation=FEW.of), replace(BASE, rank=1)], on_the_cpu)
     assert row_of(found).verdict == "inconclusive"
     assert {row.verdict for row in found.hypotheses if row.id != ID} == {"unmeasured"}
+
+
+def test_the_check_up_does_not_say_that_it_cannot_be_answered(tmp_path: Path) -> None:
+    home = RunFolder(tmp_path / "run")
+    (file,) = written(team(1, on_the_cpu), home.path, "kineto")
+    found = [home.describe(file, "kineto-json")]
+    home.write(replace(BASE, world_size=None, inflation=FEW.of, files=found))
+    capture = pipeline.read(home.path)
+    answers = {
+        row.id: row.answer
+        for row in examine(capture, pipeline.analyze(capture).diagnosis, version="0").hypotheses
+    }
+    assert (answers[ID], answers["kernel-bound"]) == ("partly", "cannot")
 
 
 def test_the_finding_shows_medians_as_such() -> None:

@@ -159,13 +159,20 @@ def _unmeasured_because(id_: str, diagnosis: Diagnosis) -> str | None:
     return rows[0].verdict_note
 
 
+def _has_verdict(id_: str, diagnosis: Diagnosis | None) -> bool:
+    """Whether a phase has one: the manifest can tell what no record of the traces does."""
+    return diagnosis is not None and any(
+        row.id == id_ and row.verdict != "unmeasured" for row in diagnosis.hypotheses
+    )
+
+
 def _measurable(entry: Entry, ranks: Sequence[RankHolds], diagnosis: Diagnosis | None) -> Answer:
     per_rank = [(holds, shortfall) for holds in ranks for shortfall in shortfalls(entry, holds)]
     lost = {holds.rank for holds, shortfall in per_rank if shortfall.fatal}
     limits = _merged(per_rank)
     unmeasured = None if diagnosis is None else _unmeasured_because(entry.id, diagnosis)
     answer: AnswerWord = "partly" if limits else "can"
-    if len(lost) == len(ranks):
+    if len(lost) == len(ranks) and not _has_verdict(entry.id, diagnosis):
         answer = "cannot"
     elif unmeasured is not None:
         answer = "cannot"
