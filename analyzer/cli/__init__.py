@@ -13,7 +13,9 @@ import typer
 from analyzer.analysis import Analysis
 from analyzer.cli import calc
 from analyzer.cli import compare as comparing
+from analyzer.cli import history as keeping
 from analyzer.cli import options as opt
+from analyzer.cli import whatif as predicting
 from analyzer.cli.console import Bars, GateError, ending, out, say, warn
 from analyzer.cli.doctor import EXAMPLE, doctor
 from analyzer.cli.reading import look
@@ -71,6 +73,7 @@ def diagnose(
     output: opt.Output = None,
     format_: opt.FormatOption = opt.Format.MD,
     figures: opt.Figures = True,
+    store: opt.StoreOption = None,
     strict: opt.Strict = False,
     quiet: opt.Quiet = False,
     verbose: opt.Verbose = False,
@@ -94,6 +97,7 @@ def diagnose(
             rules=tuple(rules or ()),
             thresholds=opt.thresholds(threshold),
         )
+        kept = keeping.opened(store)
         with (
             Bars(quiet=quiet) as bars,
             pipeline.workers(jobs) as executor,
@@ -114,6 +118,7 @@ def diagnose(
         report = None
         if format_ is opt.Format.MD or output is not None:
             report = outputs.write(analysis, Path(output or "."), figures=figures)
+        keeping.record(kept, analysis.diagnosis, quiet=quiet)
         if format_ is opt.Format.JSON:
             out(analysis.to_json())
         elif report is not None:
@@ -209,6 +214,10 @@ def inspect(
 
 
 app.command(epilog=comparing.EXAMPLE, no_args_is_help=True)(comparing.compare)
+
+app.command(epilog=predicting.EXAMPLE, no_args_is_help=True)(predicting.whatif)
+
+app.command(epilog=keeping.EXAMPLE)(keeping.history)
 
 app.command(epilog=EXAMPLE, no_args_is_help=True)(doctor)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from analyzer.cli import history as keeping
 from analyzer.cli import options as opt
 from analyzer.cli.console import Bars, ending, out, say, warn
 from analyzer.diagnosis import FORMAT
@@ -22,6 +23,16 @@ _SIDE = "a trace, a directory, a glob in quotes, or the diagnosis.json of an ear
 
 A = Annotated[str, typer.Argument(metavar="A", help=f"The run before: {_SIDE}.")]
 B = Annotated[str, typer.Argument(metavar="B", help="The run after, likewise.")]
+Tested = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--tested",
+        metavar="ID|SPEC",
+        help="A hypothesis or change of A's predictions that B made, such as host-bound or kernel:.=0.5; may be "
+        "repeated. That B captured graphs shows by itself.",
+        show_default=False,
+    ),
+]
 
 
 def compare(
@@ -39,6 +50,8 @@ def compare(
     output: opt.Output = None,
     format_: opt.FormatOption = opt.Format.MD,
     figures: opt.Figures = True,
+    tested: Tested = None,
+    store: opt.StoreOption = None,
     quiet: opt.Quiet = False,
     verbose: opt.Verbose = False,
     debug: opt.Debug = False,
@@ -61,12 +74,14 @@ def compare(
             rules=tuple(rules or ()),
             jobs=jobs,
         )
+        kept = keeping.opened(store)
         which = _Selection(opt.rank_pattern(rank_regex), opt.rank_list(ranks), device)
         sides = [_diagnosis(side, settings, which, quiet=quiet, verbose=verbose) for side in (a, b)]
-        comparison = compared(*sides)
+        comparison = compared(sides[0], sides[1], tested=tuple(tested or ()))
         report = None
         if format_ is opt.Format.MD or output is not None:
             report = _written(comparison, Path(output or "."), figures=figures)
+        keeping.record_comparison(kept, comparison, *sides, quiet=quiet)
         if format_ is opt.Format.JSON:
             out(comparison.to_json())
         elif report is not None:

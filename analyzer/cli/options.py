@@ -15,6 +15,8 @@ from analyzer.errors import UsageError
 
 STEP_CHOICES = ("median", "slowest", "p95")
 MAX_RANKS = 1_000_000
+STORE_VARIABLE = "TRACEBOUND_STORE"
+"""Where ``--store`` may stand instead: a password on a command line is seen by all users of the machine."""
 
 
 class Format(StrEnum):
@@ -106,6 +108,16 @@ Figures = Annotated[
     bool, typer.Option("--figures/--no-figures", help="Draw the figures (SVG and PNG) beside the report.")
 ]
 Strict = Annotated[bool, typer.Option("--strict", help="Refuse inputs that are cut off or damaged (exit 1).")]
+StoreOption = Annotated[
+    str | None,
+    typer.Option(
+        "--store",
+        metavar="URL",
+        envvar=STORE_VARIABLE,
+        help="Keep the result in this store, a SQLite file or a database URL, for tracebound history.",
+        show_default=False,
+    ),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No warnings, no progress, no summary.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Every warning.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]

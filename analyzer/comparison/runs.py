@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import msgspec
 
@@ -10,7 +10,8 @@ from analyzer.analysis import Analysis
 from analyzer.comparison.changes import work_changes
 from analyzer.comparison.distortion import distortion_notes
 from analyzer.comparison.pairs import PROVEN, compared_pairs, phase_pairs
-from analyzer.comparison.result import Comparison, Difference, PhasePair, Prediction, Side, WorkCheck
+from analyzer.comparison.predictions import held_predictions
+from analyzer.comparison.result import Comparison, Difference, PhasePair, Side, WorkCheck
 from analyzer.comparison.sides import budget_of, step_times_of
 from analyzer.comparison.work import ORDER
 from analyzer.diagnosis import Diagnosis
@@ -28,10 +29,13 @@ def compare_analyses(analysis: Analysis, other: Analysis) -> Comparison:
     return compare(analysis.diagnosis, other.diagnosis)
 
 
-def compare(a: Diagnosis, b: Diagnosis) -> Comparison:
+def compare(a: Diagnosis, b: Diagnosis, tested: Collection[str] = ()) -> Comparison:
     """Hold run B against run A. Differences are B minus A.
 
-    Raises UsageError where one of them has no step to compare.
+    ``tested``: hypotheses or changes, as A's diagnosis predicts them, that B is known to have made. That it
+    captured graphs shows by itself.
+
+    Raises UsageError where one of them has no step to compare, or A predicted no such change.
     """
     phases, alone = phase_pairs(a, b)
     pins = _pins(a, b)
@@ -61,7 +65,7 @@ def compare(a: Diagnosis, b: Diagnosis) -> Comparison:
         pairs=pairs,
         unpaired_phases=alone,
         changes=work_changes(a, b, head.phase_a, head.phase_b, _ranks(pairs, head)),
-        predictions=_predictions(a, head),
+        predictions=held_predictions(a, head, tested),
         undeclared=sorted({*a.undeclared, *b.undeclared}),
         notes=[
             *distortion_notes(a, b, side_a, side_b),
@@ -211,17 +215,3 @@ def _replay_notes(pairs: Iterable[PhasePair]) -> list[str]:
 
 def _replays(share: float | None, whole: int) -> bool:
     return whole > 0 or bool(share)
-
-
-def _predictions(a: Diagnosis, head: PhasePair) -> list[Prediction]:
-    """What A's diagnosis predicted of this phase. Which of it the change tests is not known here."""
-    return [
-        Prediction(
-            hypothesis=row.id,
-            predicted_step_ns=row.predicted_step_ns,
-            observed_step_ns=None,
-            verdict="not-tested",
-        )
-        for row in a.hypotheses
-        if row.predicted_step_ns is not None and row.phase == head.phase_a
-    ]

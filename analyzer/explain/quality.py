@@ -97,8 +97,6 @@ _RECORDS = (
 _OF_DEVICES = frozenset({"call", "kernel", "sync", "event-record", "copy", "overhead", "metrics"})
 """Records that come with a device's work."""
 
-PREDICTIONS = Unmeasured(what="predicted step times", how_to_measure="not computed by this version")
-
 
 def unmeasured(
     capture: Capture, ranks: list[Rank], *, whole_graphs: bool, no_device: str = ""

@@ -28,6 +28,9 @@ class Bindings:
     inferred: BoolArray  # whether the gap before the row is an inference
     event_hop_ns: int  # up to here after the end of its work a recorded event explains a start
     latency_high_ns: IntArray  # up to here after the launch call's start submission explains the wait
+    stream: IntArray  # what each row's stream order puts before it, binding or not, -1 nothing
+    event: IntArray  # the same of recorded orders across streams
+    latency_low_ns: IntArray  # the least from the launch call's start to the row's, of its API
     discarded: int  # predecessors that did not precede in the total order
     unresolved_waits: int  # device-side waits whose event record is unknown
 
@@ -73,7 +76,7 @@ def bind(
     kind[inner] = Binding.GRAPH
     predecessor[inner] = replays.inner[inner]
     inferred[inner] = replays.inner_inferred[inner]
-    return Bindings(kind, predecessor, inferred, hop, high, discarded, unresolved)
+    return Bindings(kind, predecessor, inferred, hop, high, stream, event, low, discarded, unresolved)
 
 
 def _ready(work: Work, predecessor: IntArray, tau_ns: int) -> IntArray:
@@ -160,19 +163,17 @@ def _event_predecessors(
     event = np.full(len(work), -1, np.int64)
     if not len(work):
         return event, 0, 0
-    waits = np.flatnonzero((calls.kind == CallKind.STREAM_WAIT) & (calls.result <= 0))
-    lane, record = targets.sync_row(waits)
+    waits = stream_waits(work, calls, targets, replays)
+    _, record = targets.sync_row(waits.calls)
     source = targets.before_record(record)
     unresolved = int((~np.isin(record, process.event_records.correlation) | (record == 0)).sum())
-    every_root = np.flatnonzero(replays.is_root)
-    roots_of = {
-        replay: every_root[at].tolist() for replay, at in group_indices(work.replay[every_root]).items()
-    }
-    discarded = 0
-    for value in np.unique(lane[source >= 0]):
-        here = np.flatnonzero((source >= 0) & (lane == value))
-        wait_ns = calls.start_ns[waits[here]]
-        discarded += _apply_waits(event, work, replays, roots_of, int(value), wait_ns, source[here])
+    origin, row = source[waits.wait], waits.row
+    known = origin >= 0
+    in_order = known & (origin < row)
+    discarded = int((known & ~in_order).sum())  # clock noise: they hold nothing
+    origin, row = origin[in_order], row[in_order]
+    order = np.lexsort((origin, work.end_ns[origin], row))  # of several the last to end
+    event[row[order]] = origin[order]
     _legacy_stream_order(event, work, process, targets)
     roots = np.flatnonzero(replays.is_root)
     previous = replays.previous[work.replay[roots]] if len(replays) else roots
@@ -181,36 +182,40 @@ def _event_predecessors(
     return event, unresolved, discarded
 
 
-def _apply_waits(
-    event: IntArray,
-    work: Work,
-    replays: Replays,
-    roots_of: dict[int, list[int]],
-    lane: int,
-    wait_ns: IntArray,
-    source: IntArray,
-) -> int:
-    """Give each wait's source to the first work submitted to the waiting stream after it.
-
-    Returns how many sources do not precede that work (clock noise): they hold nothing.
+@dataclass(frozen=True)
+class StreamWaits:
+    """Device-side waits and what they hold: ``calls`` (w,) index into Calls; ``wait``, ``row`` (p,) pairs of a
+    position in it and a row of Work that could not start before.
     """
-    discarded = 0
-    rows = np.flatnonzero((work.lane == lane) & work.linked & (work.replay < 0))
-    launches = np.flatnonzero(replays.lane == lane)
-    submitted = np.concatenate((work.launch_ns[rows], work.launch_ns[replays.last[launches]]))
-    unit = np.concatenate((rows, -launches - 1))  # negative: a replay
-    order = np.argsort(submitted, kind="stable")
-    at = np.searchsorted(submitted[order], wait_ns, side="right")
-    for position, origin in zip(at.tolist(), source.tolist(), strict=True):
-        if position >= len(order):
-            continue
-        target = int(unit[order[position]])
-        for row in [target] if target >= 0 else roots_of.get(-target - 1, []):
-            if origin >= row:
-                discarded += 1
-            elif event[row] < 0 or (work.end_ns[origin], origin) > (work.end_ns[event[row]], event[row]):
-                event[row] = origin
-    return discarded
+
+    calls: IntArray
+    wait: IntArray
+    row: IntArray
+
+
+def stream_waits(work: Work, calls: Calls, targets: SyncTargets, replays: Replays) -> StreamWaits:
+    """A wait holds the first work submitted to its stream after it; of a replay its roots."""
+    waits = np.flatnonzero((calls.kind == CallKind.STREAM_WAIT) & (calls.result <= 0))
+    lane, _ = targets.sync_row(waits)
+    every_root = np.flatnonzero(replays.is_root)
+    roots_of = {replay: every_root[at] for replay, at in group_indices(work.replay[every_root]).items()}
+    pairs = [np.empty((2, 0), np.int64)]
+    for value in np.unique(lane[lane >= 0]).tolist():
+        here = np.flatnonzero(lane == value)
+        rows = np.flatnonzero((work.lane == value) & work.linked & (work.replay < 0))
+        launches = np.flatnonzero(replays.lane == value)
+        submitted = np.concatenate((work.launch_ns[rows], work.launch_ns[replays.last[launches]]))
+        unit = np.concatenate((rows, -launches - 1))  # negative: a replay
+        order = np.argsort(submitted, kind="stable")
+        at = np.searchsorted(submitted[order], calls.start_ns[waits[here]], side="right")
+        here, at = here[at < len(order)], at[at < len(order)]
+        held = unit[order[at]]
+        pairs.append(np.stack((here[held >= 0], held[held >= 0])))
+        for wait, replay in zip(here[held < 0].tolist(), (-held[held < 0] - 1).tolist(), strict=True):
+            roots = roots_of.get(replay, every_root[:0])
+            pairs.append(np.stack((np.full(len(roots), wait), roots)))
+    wait, row = np.concatenate(pairs, axis=1)
+    return StreamWaits(waits, wait, row)
 
 
 def _legacy_stream_order(event: IntArray, work: Work, process: ProcessTrace, targets: SyncTargets) -> None:

@@ -55,7 +55,7 @@ class Transitions:
 
 def find_transitions(process: ProcessTrace, calls: Calls, quiet_ns: int) -> Transitions:
     """Look at every pair of threads once."""
-    activity = _activity(process)
+    activity = thread_activity(process)
     found: dict[int, list[Transition]] = {}
     _from_flows(found, process, activity, quiet_ns)
     _from_signals(found, process, activity, quiet_ns)
@@ -75,7 +75,7 @@ def find_transitions(process: ProcessTrace, calls: Calls, quiet_ns: int) -> Tran
     return Transitions(found)
 
 
-def _activity(process: ProcessTrace) -> dict[int, IntArray]:
+def thread_activity(process: ProcessTrace) -> dict[int, IntArray]:
     """Distinct instants at which each thread began or ended a record of its own (OS waits excepted)."""
     host = process.host
     kinds = (HostKind.CALL, HostKind.OP, HostKind.RANGE, HostKind.FRAME)

@@ -69,6 +69,7 @@ class RankAccount:
     boundary: str
     calls: Calls
     work: Work
+    targets: SyncTargets
     clock: DeviceClock
     constants: Constants
     replays: Replays
@@ -124,7 +125,7 @@ def reconstruct_rank(
     if options.chains and len(arrivals):
         chains = find_chains(walker, tuple(windows), arrivals.arrivals.row, _first_instant(work, process))
     return RankAccount(
-        trace, options.boundary, calls, work, clock, constants, replays, held, bindings, transitions, account,
+        trace, options.boundary, calls, work, targets, clock, constants, replays, held, bindings, transitions, account,
         profiler, steps, assignment, tuple(windows), tuple(paths), exposure, walker.loops_cut, options.rules,
         arrivals, chains,
     )  # fmt: skip

@@ -164,6 +164,26 @@ class SyncTargets:
             found[here] = self.last_on(self.covered_lanes(int(lane)), starts[at[here]])
         return found
 
+    def parts_before_record(self, record_correlation: IntArray) -> list[IntArray]:
+        """Arrays of rows (m,), -1 none: all that an event may have waited for; ``before_record`` says what it did.
+
+        By covered stream its last work, its last replay, and what its pending waits wait for.
+        """
+        ids, lanes, starts = self._records
+        if not len(ids):
+            return []
+        at = np.minimum(np.searchsorted(ids, record_correlation), len(ids) - 1)
+        hit = (ids[at] == record_correlation) & (record_correlation != 0)
+        parts: list[IntArray] = []
+        for lane in np.unique(lanes[at[hit]]).tolist():
+            here = np.flatnonzero(hit & (lanes[at] == lane))
+            for covered in self.covered_lanes(lane):
+                for index in (self._lanes, self._replayed, self._awaited):
+                    found: IntArray = np.full(len(at), -1, np.int64)
+                    found[here] = _latest(index.get(covered), starts[at[here]])
+                    parts.append(found)
+        return parts
+
     @cached_property
     def _syncs(self) -> tuple[IntArray, IntArray, IntArray]:
         """Recorded synchronization rows by correlation: ids (sorted), lane, record correlation."""

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 from analyzer.apportion import largest_remainder
 from analyzer.comparison.result import Comparison, Difference, PhasePair, Side, StepDelta, WorkChange
+from analyzer.report import comparison_predictions
 from analyzer.report.escape import cell, code, prose
 from analyzer.report.labels import CATEGORY_WORDS
 from analyzer.report.markdown import environment
-from analyzer.report.numbers import count, fixed, int_ranges, ms, percent
+from analyzer.report.numbers import count, fixed, int_ranges, ms, percent, signed_ms
 from analyzer.report.tables import table
 
 if TYPE_CHECKING:
@@ -53,7 +54,8 @@ def render_comparison(
             replays=_replays(comparison.pairs),
             pairs=_pairs(comparison.pairs) if len(comparison.pairs) > 1 else "",
             unpaired=_unpaired(comparison.unpaired_phases),
-            predictions=_predictions(comparison),
+            predictions=comparison_predictions.not_tested(comparison),
+            tested=comparison_predictions.tested_table(comparison),
             undeclared=", ".join(prose(name) for name in comparison.undeclared) or "nothing",
             figures=[(prose(link.title), prose(link.alt_text), link.path) for link in figures],
             not_drawn=[(code(one.name), prose(one.why)) for one in not_drawn],
@@ -90,11 +92,6 @@ def difference_text(delta: StepDelta, mean_a: int) -> str:
     word = "shorter" if delta.mean < 0 else "longer"
     share = f", {percent(abs(delta.mean), mean_a)}" if mean_a else ""
     return f"**B's steps are {word}** by {ms(abs(delta.mean))} ms{share} ({interval})."
-
-
-def signed_ms(ns: int) -> str:
-    """Milliseconds with their sign, also for what grows."""
-    return f"{'+' if ns > 0 else ''}{ms(ns)}"
 
 
 def _scope(pair: PhasePair) -> str:
@@ -270,15 +267,8 @@ def _unpaired(phases: Sequence[Difference]) -> str:
     return ", ".join(f"{code(one.a)} in A" if one.b == "none" else f"{code(one.b)} in B" for one in phases)
 
 
-def _predictions(comparison: Comparison) -> str:
-    rows = comparison.predictions
-    if not rows:
-        return "the first run's diagnosis holds none."
-    return "; ".join(f"{code(row.hypothesis)} {row.verdict}" for row in rows) + "."
-
-
 def terminal_lines(comparison: Comparison) -> list[str]:
-    """The answer in two lines for a terminal."""
+    """The answer in two or three lines for a terminal."""
     head = comparison.pairs[0]
     delta = comparison.step_delta_ns
     told = f"step {ms(head.a.mean)} -> {ms(head.b.mean)} ms"
@@ -292,4 +282,5 @@ def terminal_lines(comparison: Comparison) -> list[str]:
         work += f"; A's mean step over B's {comparison.speedup:.3f}x"
     else:
         work += f"; {comparison.speedup_because}"
-    return [told, work]
+    predicted = comparison_predictions.line(comparison)
+    return [told, work, *([predicted] if predicted else [])]

@@ -19,6 +19,7 @@ from analyzer.report import (
     ledgers,
     outliers,
     overview,
+    predictions,
     ranks,
     views,
 )
@@ -94,6 +95,7 @@ def render(
             hypotheses=hypotheses.hypothesis_table(diagnosis) if diagnosis.hypotheses else "",
             unmeasured_ids=hypotheses.unmeasured_ids(diagnosis),
             hypothesis_notes=hypotheses.hypothesis_notes(diagnosis),
+            predictions=predictions.predictions(diagnosis),
             quality=ledgers.quality_table(diagnosis),
             undeclared=[prose(name) for name in diagnosis.undeclared],
             unmeasured=ledgers.unmeasured_table(diagnosis),

@@ -28,6 +28,11 @@ def ms(ns: int, per: int = 1, decimals: int = MS_DECIMALS) -> str:
     return fixed(round_half_up(Fraction(ns * 10**decimals, NS_PER_MS * per)), decimals)
 
 
+def signed_ms(ns: int, decimals: int = MS_DECIMALS) -> str:
+    """Milliseconds with their sign, also for what grows."""
+    return f"{'+' if ns > 0 else ''}{ms(ns, decimals=decimals)}"
+
+
 def us(ns: int, decimals: int = 1) -> str:
     """Nanoseconds as microseconds."""
     return fixed(round_half_up(Fraction(ns * 10**decimals, NS_PER_US)), decimals)

@@ -92,7 +92,8 @@ def test_the_rank_table_shows_each_category_once() -> None:
 
 
 @pytest.mark.parametrize(
-    "page", ["README.md", "CONTRIBUTING.md", "docs/README.md", "docs/cli.md", "docs/capture.md"]
+    "page",
+    ["README.md", "CONTRIBUTING.md", "docs/README.md", "docs/cli.md", "docs/capture.md", "docs/store.md"],
 )
 def test_links_lead_somewhere(page: str) -> None:
     path = ROOT / page

@@ -70,6 +70,11 @@ def _steps(paths: GlobalPaths | None) -> dict[int, dict[int, int]]:
     return steps
 
 
+def used_globally(paths: GlobalPaths | None, phase: str) -> list[GlobalWindow]:
+    """Global windows that a phase's budget rests on."""
+    return _chosen(paths, phase).used
+
+
 def _chosen(paths: GlobalPaths | None, phase: str) -> Chosen[GlobalWindow]:
     return chosen_windows([] if paths is None else paths.account.windows, phase)
 
@@ -107,7 +112,7 @@ def joint_verdicts(
     joint: JointReport, phase: str, thresholds: Mapping[str, float], distorted: str
 ) -> list[Hypothesis]:
     """The hypotheses of one phase on the global path; empty where it has none."""
-    windows = _chosen(joint.paths, phase).used
+    windows = used_globally(joint.paths, phase)
     if not windows or joint.paths is None:
         return []
     evidence = global_evidence(joint.paths, joint.reports, joint.joint, windows, phase)

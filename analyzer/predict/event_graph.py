@@ -1,0 +1,258 @@
+"""The events of all ranks as one graph, on the reference rank's clock, with what it reproduces.
+
+Besides the events of each rank it has one for the end of every collective that waits for its members.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from analyzer.across.joint import Joint
+from analyzer.model import IntArray
+from analyzer.predict.edges import EdgeKind, Edges, edges, join_edges
+from analyzer.predict.rank_graph import RankGraph
+
+SYNCHRONIZED = 2
+"""A meeting needs so many members."""
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Where a rank's events stand: host events from ``host``, starts of device work from ``row``."""
+
+    graph: RankGraph
+    host: int
+    row: int
+
+    def rows(self, rows: IntArray) -> IntArray:
+        """Events of device rows."""
+        return self.row + rows
+
+
+@dataclass(frozen=True)
+class Meetings:
+    """Ends of collectives that wait for their members, (m,) columns.
+
+    ``event``: the end; ``start``: the event at which this member arrived; ``call``: the same number for all members of
+    one call; ``bytes``: -1 not recorded.
+    """
+
+    event: IntArray
+    start: IntArray
+    call: IntArray
+    bytes: IntArray
+    operation: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class EventGraph:
+    """All events, (s,) columns, and the edges between them.
+
+    ``at_ns``: when each was observed. ``body_ns``: how long what begins there runs. ``end_event``: the event that ends
+    it, -1: it ends after its body. ``entry``: of returns the event at which their call began, else -1. ``launch``: of
+    device work the event at which its launch call began, -1 not known. ``thread``: of host events a number that no two
+    threads share.
+    """
+
+    ranks: tuple[Placed, ...]
+    at_ns: IntArray
+    body_ns: IntArray
+    end_event: IntArray
+    entry: IntArray
+    launch: IntArray
+    thread: IntArray
+    edges: Edges
+    meetings: Meetings
+    dropped: int  # edges that lead back in time: the clocks contradict each other there
+
+    def __len__(self) -> int:
+        return len(self.at_ns)
+
+    def placed(self, rank: int) -> Placed | None:
+        """One rank's place, None where it has no events."""
+        return next((place for place in self.ranks if place.graph.rank == rank), None)
+
+    @property
+    def rank_of(self) -> IntArray:
+        """(s,) position of the rank that each event belongs to."""
+        rank: IntArray = np.zeros(len(self), np.int64)
+        for at, place in enumerate(self.ranks):
+            rank[place.host : place.row + len(place.graph.rows)] = at
+        rank[self.meetings.event] = rank[self.meetings.start]
+        return rank
+
+    @property
+    def done_ns(self) -> IntArray:
+        """(s,) when what begins at each event was done."""
+        done = self.at_ns + self.body_ns
+        ended = np.flatnonzero(self.end_event >= 0)
+        done[ended] = self.at_ns[self.end_event[ended]]
+        return done
+
+
+def event_graph(graphs: Sequence[RankGraph], joint: Joint) -> EventGraph:
+    """Put the ranks' graphs side by side and connect them where they meet."""
+    places: list[Placed] = []
+    size = 0
+    for graph in graphs:
+        places.append(Placed(graph, size, size + len(graph.host)))
+        size += len(graph.host) + len(graph.rows)
+    at_ns, body_ns = np.zeros(size, np.int64), np.zeros(size, np.int64)
+    entry, launch, thread = (np.full(size, -1, np.int64) for _ in range(3))
+    parts: list[Edges] = []
+    for place in places:
+        graph = place.graph
+        clock = joint.alignment.maps.get(graph.rank)
+        moved = (lambda times: times) if clock is None else clock.to_reference
+        host, rows = slice(place.host, place.row), slice(place.row, place.row + len(graph.rows))
+        at_ns[host], at_ns[rows] = moved(graph.host.at_ns), moved(graph.rows.start_ns)
+        body_ns[rows] = moved(graph.rows.end_ns) - at_ns[rows]
+        launch[rows] = np.where(graph.rows.entry >= 0, graph.rows.entry + place.host, -1)
+        thread[host] = graph.host.thread * len(graphs) + len(parts)
+        entry[host] = np.where(graph.host.entry >= 0, graph.host.entry + place.host, -1)
+        parts.append(
+            replace(
+                graph.edges,
+                target=graph.edges.target + place.host,
+                source=graph.edges.source + place.host,
+                sample=np.where(graph.edges.sample >= 0, graph.edges.sample * 1_000 + graph.rank, -1),
+            )
+        )
+    meetings, ends, joined = _meetings(places, joint, at_ns, body_ns, size)
+    extra = len(ends)
+    at_ns = np.concatenate((at_ns, ends))
+    body_ns = np.concatenate((body_ns, np.zeros(extra, np.int64)))
+    end_event = np.full(len(at_ns), -1, np.int64)
+    end_event[meetings.start] = meetings.event
+    entry, launch, thread = (
+        np.concatenate((column, np.full(extra, -1, np.int64))) for column in (entry, launch, thread)
+    )
+    whole = EventGraph(
+        tuple(places),
+        at_ns,
+        body_ns,
+        end_event,
+        entry,
+        launch,
+        thread,
+        join_edges([*parts, joined]),
+        meetings,
+        0,
+    )
+    return _in_time(whole)
+
+
+def _in_time(graph: EventGraph) -> EventGraph:
+    """Without edges whose source comes after their target in the order of the events."""
+    place = np.empty(len(graph), np.int64)
+    place[time_order(graph)] = np.arange(len(graph))
+    source = source_event(graph, graph.edges)
+    keep = place[source] < place[graph.edges.target]
+    early = _before_the_end(graph, graph.edges.take(~keep))
+    early = early.take(place[early.source] < place[early.target])
+    explained = np.isin(graph.edges.target, early.target)
+    dropped = int((~keep & ~explained & graph.edges.binds).sum())
+    return _all_bound(replace(graph, edges=join_edges([graph.edges.take(keep), early]), dropped=dropped))
+
+
+def _before_the_end(graph: EventGraph, late: Edges) -> Edges:
+    """Work that starts shortly before a collective ends (programmatic dependent launch) waits for its members."""
+    ends = graph.end_event[late.source]
+    table = late.take(late.done & (ends >= 0))
+    ends = ends[late.done & (ends >= 0)]
+    meeting = np.flatnonzero(graph.edges.kind == EdgeKind.MEETING)
+    order = meeting[np.argsort(graph.edges.target[meeting], kind="stable")]
+    low, high = (np.searchsorted(graph.edges.target[order], ends, side=side) for side in ("left", "right"))
+    count = high - low
+    member = order[
+        np.repeat(low, count) + np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+    ]
+    target = np.repeat(table.target, count)
+    ahead = np.repeat(graph.at_ns[table.target] - graph.at_ns[ends], count)
+    return edges(
+        target, graph.edges.source[member], EdgeKind.MEETING, least_ns=graph.edges.least_ns[member] + ahead
+    )
+
+
+def _all_bound(graph: EventGraph) -> EventGraph:
+    """Where no edge explains when an event happened, the latest of those that are left binds it, as an inference."""
+    table = graph.edges
+    since = np.where(table.done, graph.done_ns[table.source], graph.at_ns[table.source])
+    explained = np.full(len(graph), False)
+    seen = graph.at_ns[table.target] - since
+    explained[table.target[table.binds | (table.least_ns >= seen)]] = True
+    order = np.lexsort((since, table.target))
+    last = order[np.flatnonzero(np.diff(table.target[order], append=-1))]
+    binds, inferred = table.binds.copy(), table.inferred.copy()
+    open_ = last[~explained[table.target[last]]]
+    binds[open_], inferred[open_] = True, True
+    return replace(graph, edges=replace(table, binds=binds, inferred=inferred))
+
+
+def source_event(graph: EventGraph, table: Edges) -> IntArray:
+    """(e,) the event whose instant an edge counts from: of collectives their end."""
+    end = graph.end_event[table.source]
+    return np.where(table.done & (end >= 0), end, table.source)
+
+
+def time_order(graph: EventGraph) -> IntArray:
+    """Events as they were observed; at one instant ends of collectives come first, then the host's."""
+    rank = np.full(len(graph), 2, np.int64)
+    for place in graph.ranks:
+        rank[place.host : place.row] = 1
+    rank[graph.meetings.event] = 0
+    return np.lexsort((np.arange(len(graph)), rank, graph.at_ns))
+
+
+def _meetings(
+    places: Sequence[Placed], joint: Joint, at_ns: IntArray, body_ns: IntArray, size: int
+) -> tuple[Meetings, IntArray, Edges]:
+    """Ends of collectives, when they were observed, and their edges from the arrival of every member."""
+    by_rank: Mapping[int, Placed] = {place.graph.rank: place for place in places}
+    event: list[int] = []
+    start, call, nbytes, ends, names = [], [], [], [], []
+    target, source, transfer = [], [], []
+    number = 0
+    for joined in joint.calls:
+        members = joined.group.members
+        if len(members) < SYNCHRONIZED or any(rank not in by_rank for rank in members):
+            continue
+        for k in np.flatnonzero(joined.split).tolist():
+            arrivals = joined.group.calls[k]
+            if any(
+                by_rank[rank].graph.collective_row[arrivals[column]] < 0
+                for column, rank in enumerate(members)
+            ):
+                continue  # cut off
+            starts = [
+                int(by_rank[rank].row + by_rank[rank].graph.collective_row[arrivals[column]])
+                for column, rank in enumerate(members)
+            ]
+            latest = max(int(at_ns[at]) for at in starts)
+            for column, rank in enumerate(members):
+                left = at_ns[starts[column]] + body_ns[starts[column]]
+                if left < latest and not joint.waits[rank].split[arrivals[column]]:
+                    continue  # a sender that left before its receiver came
+                end = size + len(event)
+                event.append(end)
+                start.append(starts[column])
+                call.append(number)
+                nbytes.append(int(by_rank[rank].graph.collective_bytes[arrivals[column]]))
+                names.append(joined.operation[k])
+                ends.append(max(int(at_ns[starts[column]] + body_ns[starts[column]]), latest))
+                target += [end] * len(starts)
+                source += starts
+                transfer += [ends[-1] - latest] * len(starts)
+            number += 1
+    table = edges(
+        np.array(target, np.int64), np.array(source, np.int64), EdgeKind.MEETING,
+        least_ns=np.array(transfer, np.int64),
+    )  # fmt: skip
+    meetings = Meetings(
+        np.array(event, np.int64), np.array(start, np.int64), np.array(call, np.int64),
+        np.array(nbytes, np.int64), tuple(names),
+    )  # fmt: skip
+    return meetings, np.array(ends, np.int64), table

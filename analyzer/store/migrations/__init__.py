@@ -1,0 +1,1 @@
+"""Every version that the store's tables have had, as alembic migrations."""
