@@ -53,7 +53,7 @@ class Side(msgspec.Struct, frozen=True, kw_only=True):
     ranks: list[int]
     step_ns: StepTimes
     step_times_ns: list[int]  # in order of time
-    warmup_excluded: int
+    warmup_excluded: int  # steps left out of the mean: warm-up and outliers
     replayed: Replayed
     replayed_kernel_share: float | None
 
