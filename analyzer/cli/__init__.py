@@ -16,9 +16,9 @@ from analyzer.cli import compare as comparing
 from analyzer.cli import history as keeping
 from analyzer.cli import options as opt
 from analyzer.cli import whatif as predicting
-from analyzer.cli.console import Bars, GateError, ending, out, say, warn
+from analyzer.cli.console import GateError, ending, out, say, warn
 from analyzer.cli.doctor import EXAMPLE, doctor
-from analyzer.cli.reading import look
+from analyzer.cli.reading import Selection, analyzed, look
 from analyzer.diagnosis import Diagnosis
 from analyzer.errors import TraceboundError
 from analyzer.model import Capture
@@ -96,24 +96,12 @@ def diagnose(
             output_ranges=opt.pattern("--output-ranges", output_ranges),
             rules=tuple(rules or ()),
             thresholds=opt.thresholds(threshold),
+            jobs=jobs,
         )
         kept = keeping.opened(store)
-        with (
-            Bars(quiet=quiet) as bars,
-            pipeline.workers(jobs) as executor,
-            pipeline.opened(
-                traces,
-                rank_regex=opt.rank_pattern(rank_regex),
-                ranks=opt.rank_list(ranks),
-                device=device,
-                manifest=manifest,
-                executor=executor,
-                progress=bars,
-            ) as capture,
-        ):
-            if strict:
-                _refuse_partial(capture)
-            analysis = pipeline.analyze(capture, settings, executor=executor, progress=bars)
+        which = Selection(opt.rank_pattern(rank_regex), opt.rank_list(ranks), device, manifest)
+        refuse = _refuse_partial if strict else _refuse_nothing
+        analysis = analyzed(traces, settings, which, quiet=quiet, refuse=refuse)
         warn(cautions(analysis.diagnosis, TERMINAL), quiet=quiet, verbose=verbose)
         report = None
         if format_ is opt.Format.MD or output is not None:
@@ -123,6 +111,10 @@ def diagnose(
             out(analysis.to_json())
         elif report is not None:
             _summary(analysis, report, quiet=quiet)
+
+
+def _refuse_nothing(_: Capture) -> None:
+    """Damaged files are used as far as they go."""
 
 
 def _refuse_partial(capture: Capture) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from analyzer.cli import history as keeping
 from analyzer.cli import options as opt
-from analyzer.cli.console import Bars, ending, out, say, warn
+from analyzer.cli.console import ending, out, say, warn
+from analyzer.cli.reading import Selection, analyzed
 from analyzer.diagnosis import FORMAT
 from analyzer.report.escape import TERMINAL, visible
 
@@ -75,7 +76,7 @@ def compare(
             jobs=jobs,
         )
         kept = keeping.opened(store)
-        which = _Selection(opt.rank_pattern(rank_regex), opt.rank_list(ranks), device)
+        which = Selection(opt.rank_pattern(rank_regex), opt.rank_list(ranks), device)
         sides = [_diagnosis(side, settings, which, quiet=quiet, verbose=verbose) for side in (a, b)]
         comparison = compared(sides[0], sides[1], tested=tuple(tested or ()))
         report = None
@@ -88,36 +89,14 @@ def compare(
             _summary(comparison, report, quiet=quiet)
 
 
-class _Selection(NamedTuple):
-    """Which ranks of a side are read."""
-
-    rank_regex: str | None
-    ranks: list[int] | None
-    device: int | None
-
-
-def _diagnosis(side: str, settings: Options, which: _Selection, *, quiet: bool, verbose: bool) -> Diagnosis:
+def _diagnosis(side: str, settings: Options, which: Selection, *, quiet: bool, verbose: bool) -> Diagnosis:
     """Analyze one side, or read back what an earlier run made of it."""
-    from analyzer import pipeline
     from analyzer.analysis import Analysis
     from analyzer.report.cautions import cautions
 
     if _is_diagnosis(Path(side)):
         return Analysis.from_json(Path(side).read_bytes()).diagnosis
-    with (
-        Bars(quiet=quiet) as bars,
-        pipeline.workers(settings.jobs) as executor,
-        pipeline.opened(
-            [side],
-            rank_regex=which.rank_regex,
-            ranks=which.ranks,
-            device=which.device,
-            manifest=None,
-            executor=executor,
-            progress=bars,
-        ) as capture,
-    ):
-        diagnosis = pipeline.analyze(capture, settings, executor=executor, progress=bars).diagnosis
+    diagnosis = analyzed([side], settings, which, quiet=quiet).diagnosis
     warn(
         [f"{visible(side, 60)}: {text}" for text in cautions(diagnosis, TERMINAL)],
         quiet=quiet,

@@ -1,8 +1,8 @@
-"""Reading a capture for the commands that also serve one that cannot be analyzed."""
+"""Reading and analyzing a capture, as the commands do it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +14,46 @@ from analyzer.errors import TraceboundError
 from analyzer.model import Capture
 
 if TYPE_CHECKING:
+    from analyzer.analysis import Analysis
     from analyzer.pipeline import Options
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which ranks of the files are read, as checked options."""
+
+    rank_regex: str | None
+    ranks: list[int] | None
+    device: int | None
+    manifest: Path | None = None
+
+
+def analyzed(
+    traces: Sequence[str],
+    settings: Options,
+    which: Selection,
+    *,
+    quiet: bool,
+    refuse: Callable[[Capture], None] = lambda _: None,
+) -> Analysis:
+    """Read and analyze with ``settings.jobs`` workers. ``refuse`` may raise once the files are read."""
+    from analyzer import pipeline
+
+    with (
+        Bars(quiet=quiet) as bars,
+        pipeline.workers(settings.jobs) as executor,
+        pipeline.opened(
+            traces,
+            rank_regex=which.rank_regex,
+            ranks=which.ranks,
+            device=which.device,
+            manifest=which.manifest,
+            executor=executor,
+            progress=bars,
+        ) as capture,
+    ):
+        refuse(capture)
+        return pipeline.analyze(capture, settings, executor=executor, progress=bars)
 
 
 @dataclass(frozen=True)

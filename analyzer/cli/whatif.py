@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from analyzer.cli import options as opt
-from analyzer.cli.console import Bars, ending, out, warn
+from analyzer.cli.console import ending, out, warn
+from analyzer.cli.reading import Selection, analyzed
 from analyzer.report.escape import TERMINAL
 
 EXAMPLE = "Example: tracebound whatif eager --change graph-capture --change 'kernel:gemm=0.5+host=0.8'"
@@ -95,21 +96,10 @@ def whatif(
             changes=tuple(change or ()),
             assume=tuple(assume or ()),
             own_changes=not change,
+            jobs=jobs,
         )
-        with (
-            Bars(quiet=quiet) as bars,
-            pipeline.workers(jobs) as executor,
-            pipeline.opened(
-                traces,
-                rank_regex=opt.rank_pattern(rank_regex),
-                ranks=opt.rank_list(ranks),
-                device=device,
-                manifest=manifest,
-                executor=executor,
-                progress=bars,
-            ) as capture,
-        ):
-            analysis = pipeline.analyze(capture, settings, executor=executor, progress=bars)
+        which = Selection(opt.rank_pattern(rank_regex), opt.rank_list(ranks), device, manifest)
+        analysis = analyzed(traces, settings, which, quiet=quiet)
         warn(cautions(analysis.diagnosis, TERMINAL), quiet=quiet, verbose=verbose)
         answer = whatif_text.answer(analysis.diagnosis)
         out(answer.to_json() if format_ is opt.Format.JSON else whatif_text.text(answer.whatif))

@@ -100,6 +100,7 @@ def test_options_reach_the_pipeline(pipeline: Stub) -> None:
         dispatch="fwd",
         output_ranges="detok|sample",
         thresholds={"supported": 0.2, "quiet_ns": 30_000.0},
+        jobs=2,
     )
     assert pipeline.analyzed_by == "2 workers"
     del pipeline.read_with["progress"]
