@@ -23,10 +23,10 @@ def even_ranks(draft: Draft) -> None:
     """
     graph = draft.graph
     if len(graph.ranks) < 3:
-        raise UsageError(
-            "--change", "even-ranks", f"{len(graph.ranks)} ranks have no median to be even with",
-            "give the captures of all ranks",
-        )  # fmt: skip
+        why = (
+            "there is only one rank" if len(graph.ranks) == 1 else "two ranks have no median to be even with"
+        )
+        raise UsageError("--change", "even-ranks", why, "give the captures of all ranks")
     cells = _cells(graph)
     table, rows = draft.edges, draft.host_rows
     spent = sum(draft.host_ns[kind][:, 0] for kind in CPU)

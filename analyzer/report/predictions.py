@@ -21,9 +21,14 @@ Escape = Callable[[str], str]
 
 
 def phases(whatif: WhatIf) -> dict[tuple[str, str, int | None], list[PredictedChange]]:
-    """Changes by phase, scope and rank, those with the lowest predicted step first, those without last."""
+    """Changes by phase, scope and rank, those with the lowest predicted step first, those without last.
+
+    An explanation whose change does not fit the capture is left out; one that a user asked for is not.
+    """
     found: dict[tuple[str, str, int | None], list[PredictedChange]] = {}
     for row in whatif.changes:
+        if row.predicted_step_ns is None and row.hypotheses:
+            continue
         found.setdefault((row.phase, row.scope, row.rank), []).append(row)
     return {key: sorted(rows, key=_order) for key, rows in found.items()}
 
@@ -98,7 +103,8 @@ def assumption(row: AssumptionUsed) -> str:
 
 def notes(rows: Sequence[PredictedChange]) -> list[tuple[str, str]]:
     """(change, what it does, could not change or why it is not predicted), each once."""
-    found = [(row.change, text) for row in rows for text in [*row.notes, row.because] if text]
+    shown = [row for row in rows if row.predicted_step_ns is not None or not row.hypotheses]
+    found = [(row.change, text) for row in shown for text in [*row.notes, row.because] if text]
     return list(dict.fromkeys(found))
 
 
