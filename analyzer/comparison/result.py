@@ -115,6 +115,7 @@ class PhasePair(msgspec.Struct, frozen=True, kw_only=True):
     b_ns: dict[str, int]
     work: WorkCheck
     speedup: float | None
+    speedup_ci95: tuple[float, float] | None = None  # None also where a side has fewer than 5 steps
     replayed_a: Replayed
     replayed_b: Replayed
 
@@ -144,6 +145,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     step_delta_ns: StepDelta
     delta_ns: dict[str, int]
     speedup: float | None
+    speedup_ci95: tuple[float, float] | None = None  # contains 1 exactly where no difference is shown
     speedup_because: str
     pairs: list[PhasePair]
     unpaired_phases: list[Difference]

@@ -57,6 +57,7 @@ def compare(a: Diagnosis, b: Diagnosis) -> Comparison:
         step_delta_ns=head.step_delta_ns,
         delta_ns=head.delta_ns,
         speedup=head.speedup,
+        speedup_ci95=head.speedup_ci95,
         speedup_because=_speedup_because(a, b, head),
         pairs=pairs,
         unpaired_phases=alone,

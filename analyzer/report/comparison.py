@@ -69,10 +69,23 @@ def _answer(comparison: Comparison) -> list[str]:
     work = f"**Work: {comparison.same_work}.**"
     if comparison.speedup is None:
         return [*lines, f"{work} {_sentence(comparison.speedup_because)}"]
-    ratio = f"A's mean step over B's: **{comparison.speedup:.3f}x**."
+    ratio = f"A's mean step over B's: **{comparison.speedup:.3f}x**{_ratio_interval(comparison)}."
     if comparison.step_delta_ns.shown:
         return [*lines, f"{work} {ratio}"]
     return [*lines, f"{work} {ratio} {_sentence(comparison.speedup_because)}"]
+
+
+def _ratio_interval(comparison: Comparison) -> str:
+    if comparison.speedup_ci95 is None:
+        return ""
+    low, high = (_ratio(end) for end in comparison.speedup_ci95)
+    return f" (95 % interval {low} to {high})"
+
+
+def _ratio(end: float) -> str:
+    """With as many decimals as show that it is not 1."""
+    told = (f"{end:.{decimals}f}" for decimals in range(3, 9))
+    return f"{end:.3f}" if end == 1 else next((text for text in told if float(text) != 1), f"{end:.3f}")
 
 
 def _sentence(text: str) -> str:
@@ -284,7 +297,7 @@ def terminal_lines(comparison: Comparison) -> list[str]:
         told += f": {interval}" if delta.shown else f": no difference is shown ({interval})"
     work = f"work: {comparison.same_work}"
     if comparison.speedup is not None:
-        work += f"; A's mean step over B's {comparison.speedup:.3f}x"
+        work += f"; A's mean step over B's {comparison.speedup:.3f}x{_ratio_interval(comparison)}"
     else:
         work += f"; {comparison.speedup_because}"
     return [told, work]

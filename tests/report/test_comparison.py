@@ -61,12 +61,17 @@ def test_what_is_shown_of_the_difference_sums() -> None:
 DIFFERENT = "no speedup is claimed: the work is different"
 SHORTER = "step 9.000 -> 8.000 ms: 95 % interval -1.040 to -0.960 ms"
 IDENTICAL = "work: identical; A's mean step over B's 1.125x"
+RATIO = "(95 % interval 1.120 to 1.130)"
 
 
 @pytest.mark.parametrize(
     ("found", "answer", "lines"),
     [
-        (comparison(), "**Work: identical.** A's mean step over B's: **1.125x**.", [SHORTER, IDENTICAL]),
+        (
+            comparison(),
+            f"**Work: identical.** A's mean step over B's: **1.125x** {RATIO}.",
+            [SHORTER, f"{IDENTICAL} {RATIO}"],
+        ),
         (
             comparison(work=work_check("different"), speedup_because=DIFFERENT),
             "**Work: different.** No speedup is claimed: the work is different.",
@@ -77,7 +82,7 @@ IDENTICAL = "work: identical; A's mean step over B's 1.125x"
             "**No difference is shown**: 95 % interval -0.050 to +0.030 ms includes 0.",
             [
                 "step 9.000 -> 8.990 ms: no difference is shown (95 % interval -0.050 to +0.030 ms)",
-                "work: identical; A's mean step over B's 1.001x",
+                "work: identical; A's mean step over B's 1.001x (95 % interval 0.997 to 1.006)",
             ],
         ),
         (
@@ -90,3 +95,8 @@ IDENTICAL = "work: identical; A's mean step over B's 1.125x"
 def test_the_answer_comes_first(found: Comparison, answer: str, lines: list[str]) -> None:
     assert answer in render_comparison(found).split("## What was compared")[0]
     assert terminal_lines(found) == lines
+
+
+def test_an_end_of_the_ratio_is_never_rounded_to_1() -> None:
+    shown = render_comparison(comparison(speedup_ci95=(1.00004, 1.2)))
+    assert "(95 % interval 1.00004 to 1.200)" in shown
