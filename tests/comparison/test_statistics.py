@@ -397,13 +397,14 @@ def test_the_ratio_contains_1_exactly_where_no_difference_is_shown(a: list[int],
             assert (back_low, back_high) == pytest.approx((1 / high, 1 / low))
 
 
-@pytest.mark.parametrize(("draw", "most"), [(normal, 0.07), (heavy, 0.07), (correlated, 0.10)])
-def test_the_ratio_holds_the_true_one_mostly(draw: Draw, most: float) -> None:
-    """A's steps are 1.3 times as long: outside in about 1 of 20 pairs."""
+@pytest.mark.parametrize("draw", [normal, heavy, correlated])
+def test_the_ratio_holds_the_true_one_mostly(draw: Draw) -> None:
+    """A's steps are 1.3 times as long: outside in about 1 of 20 pairs. Of few long steps there may be no interval."""
     generator = np.random.default_rng(11)
-    missed = 0
+    found = []
     for _ in range(PAIRS // 2):
         a = nanoseconds(draw(generator, 50), USUAL_NS * 1.3)
-        low, high = ratio(a, nanoseconds(draw(generator, 50)))
-        missed += not low <= 1.3 <= high
-    assert missed / (PAIRS // 2) <= most
+        found.append(speedup_interval(a, nanoseconds(draw(generator, 50))))
+    missed = sum(one is not None and not one[0] <= 1.3 <= one[1] for one in found)
+    assert missed / len(found) <= 0.10
+    assert found.count(None) / len(found) <= 0.05
