@@ -373,8 +373,32 @@ class GraphReplay(msgspec.Struct, frozen=True, kw_only=True):
     graph: str  # executable as the capture names it, else its first and last node
     replays: int
     kernels_per_replay: float | None  # None: replays were recorded as one row each
+    kernels_total: int | None = None  # that the phase's steps launched with it; None as above
+    steps: int | None = None  # of the phase's budget, that replay it
+    shapes: list[str] = []  # batch shapes of these steps, where their names tell one
     device_ns_total: int  # durations summed
     path_ns: int
+
+
+class ShapeReplays(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether the steps of one phase and batch shape were replayed, on one rank.
+
+    Steps of the budget, and those that it leaves out for nothing but their length (``aside_steps``): a step that fell
+    back to launching one by one is often far longer than its group. Times are sums over steps.
+    """
+
+    rank: int
+    phase: str
+    shape: str | None  # "batch 8", "512 tokens"; None: the steps' names tell none
+    steps: int
+    aside_steps: int
+    step_ns_total: int
+    kernels_total: int  # recorded one by one
+    kernels_in_graphs_total: int | None  # None where what a replay held was not recorded
+    replayed_steps: int  # that launch a graph
+    eager_steps: int  # that launch kernels and no graph
+    eager_aside_steps: int
+    eager_ns_total: int
 
 
 class SmallKernels(msgspec.Struct, frozen=True, kw_only=True):
@@ -617,6 +641,7 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     classes: list[ClassTime] = []
     launch_bill: list[LaunchBill] = []
     graph_replays: list[GraphReplay] = []
+    shape_replays: list[ShapeReplays] = []
     small_kernels: list[SmallKernels] = []
     step_work: list[StepWork] = []
     host_rollups: list[HostRollup] = []

@@ -117,6 +117,7 @@ def analyze(
         classes=[row for report in reports for row in report.classes],
         launch_bill=[row for report in reports for row in report.launch_bill],
         graph_replays=[row for report in reports for row in report.graph_replays],
+        shape_replays=[row for report in reports for row in report.shape_replays],
         small_kernels=[row for report in reports for row in report.small_kernels],
         step_work=[row for report in reports for row in report.step_work],
         host_rollups=host_rollups,

@@ -24,6 +24,7 @@ from analyzer.diagnosis import (
     LaunchBill,
     RangeTime,
     Rank,
+    ShapeReplays,
     SmallKernels,
     StepWork,
 )
@@ -33,6 +34,7 @@ from analyzer.explain.detail import detail_step
 from analyzer.explain.device.classes import row_classes
 from analyzer.explain.device.kernels import body_path_time, kernel_table
 from analyzer.explain.device.rollups import class_times, graph_replays, small_kernels
+from analyzer.explain.device.shape_replays import shape_replays
 from analyzer.explain.device.shapes import kernel_shapes
 from analyzer.explain.device.step_work import step_work
 from analyzer.explain.host.culprits import host_culprits
@@ -80,6 +82,7 @@ class RankReport:
     ranges: list[RangeTime]
     launch_bill: list[LaunchBill]
     graph_replays: list[GraphReplay]
+    shape_replays: list[ShapeReplays]
     small_kernels: list[SmallKernels]
     step_work: list[StepWork]
     classes: list[ClassTime]
@@ -134,6 +137,7 @@ def report_rank(
         ranges=range_times(account, rank),
         launch_bill=launch_bills(account, rank, phases, sole_device=sole_device),
         graph_replays=graph_replays(account, rank, phases),
+        shape_replays=shape_replays(account, result),
         small_kernels=small_kernels(account, rank, phases),
         step_work=step_work(account, rank, phases),
         classes=class_times(account, rank, phases, classes),

@@ -19,6 +19,8 @@ OUTLIER_RATIO = 1.25
 """... and only if it also differs from the group's median by this factor."""
 MIN_GROUP = 4
 """No outlier is called in a smaller group."""
+FAR_OUTSIDE = "lies far outside its group"
+"""The one reason of warm-up that says nothing of what the step did."""
 WHOLE = "whole capture"
 
 
@@ -195,4 +197,4 @@ def _by_duration(reasons: list[list[str]], windows: list[Window], phases: list[s
         for window, duration, z in zip(members, durations.tolist(), score.tolist(), strict=True):
             far = duration > OUTLIER_RATIO * middle or duration * OUTLIER_RATIO < middle
             if abs(z) > OUTLIER_Z and far:
-                reasons[window.index].append("lies far outside its group")
+                reasons[window.index].append(FAR_OUTSIDE)
