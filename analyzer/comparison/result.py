@@ -15,6 +15,7 @@ FORMAT = "tracebound.comparison"
 FORMAT_VERSION = 1
 
 SameWork = Literal["identical", "equivalent", "different", "unverifiable"]
+Ran = Literal["replayed", "partly", "some steps eager", "eager", "no replay"]
 Change = Literal["added", "removed", "slower", "faster", "same"]
 
 
@@ -40,6 +41,38 @@ class Replayed(msgspec.Struct, frozen=True, kw_only=True):
     share: float | None
 
 
+class GraphUse(msgspec.Struct, frozen=True, kw_only=True):
+    """Replays of one executable graph in one phase, on the ranks that hold it under that label."""
+
+    phase: str
+    graph: str
+    ranks: list[int]
+    shapes: list[str]  # batch shapes of the steps that replay it
+    replays: int  # over these ranks
+    kernels_per_replay: float | None  # None: replays were recorded as one row each
+    share: float | None  # of the kernels that the phase's steps launch on these ranks
+
+
+class ShapeUse(msgspec.Struct, frozen=True, kw_only=True):
+    """Steps of one phase and batch shape: replayed or launched one by one. Means are over ranks and steps.
+
+    ``ran``: "eager" where no step launched a graph although another shape of the run did, "some steps eager",
+    "partly" where less than half of the largest share of kernels inside replays was reached, "replayed", and
+    "no replay" where nothing of the run was replayed.
+    """
+
+    phase: str
+    shape: str | None  # None: the steps' names tell none
+    ran: Ran
+    steps: int  # on the rank with the most of them
+    eager_steps: int
+    eager_aside_steps: int  # of these, left out of the budget for their length
+    step_ns: int  # mean of all
+    eager_step_ns: int | None
+    other_step_ns: int | None  # of the steps with a replay, or without kernels
+    share: float | None  # of the kernels inside replays; None where that was not recorded
+
+
 class Side(msgspec.Struct, frozen=True, kw_only=True):
     """One of the two runs: its headline phase."""
 
@@ -56,6 +89,8 @@ class Side(msgspec.Struct, frozen=True, kw_only=True):
     warmup_excluded: int
     replayed: Replayed
     replayed_kernel_share: float | None
+    graphs: list[GraphUse] = []  # of all phases
+    shapes: list[ShapeUse] = []
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):

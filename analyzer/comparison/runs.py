@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -10,7 +10,16 @@ from analyzer.analysis import Analysis
 from analyzer.comparison.changes import work_changes
 from analyzer.comparison.distortion import distortion_notes
 from analyzer.comparison.pairs import PROVEN, compared_pairs, phase_pairs
-from analyzer.comparison.result import Comparison, Difference, PhasePair, Prediction, Side, WorkCheck
+from analyzer.comparison.replays import fallback_notes, graph_uses, shape_uses
+from analyzer.comparison.result import (
+    Comparison,
+    Difference,
+    PhasePair,
+    Prediction,
+    ShapeUse,
+    Side,
+    WorkCheck,
+)
 from analyzer.comparison.sides import budget_of, step_times_of
 from analyzer.comparison.work import ORDER
 from analyzer.diagnosis import Diagnosis
@@ -66,7 +75,7 @@ def compare(a: Diagnosis, b: Diagnosis) -> Comparison:
         undeclared=sorted({*a.undeclared, *b.undeclared}),
         notes=[
             *distortion_notes(a, b, side_a, side_b),
-            *_replay_notes(pairs),
+            *_replay_notes(pairs, side_b.shapes),
             *_notes(head),
             *_worst(pairs, head),
         ],
@@ -106,6 +115,7 @@ def _side(diagnosis: Diagnosis, head: PhasePair, *, first: bool) -> Side:
     budget = budget_of(diagnosis, phase, rank)
     assert budget is not None
     replayed = head.replayed_a if first else head.replayed_b
+    ranks = [one.rank for one in diagnosis.ranks]
     return Side(
         inputs=[one.path for one in diagnosis.inputs],
         kinds=sorted({one.kind for one in diagnosis.inputs}),
@@ -114,12 +124,14 @@ def _side(diagnosis: Diagnosis, head: PhasePair, *, first: bool) -> Side:
         phase=phase,
         scope=head.scope,
         rank=rank,
-        ranks=[one.rank for one in diagnosis.ranks],
+        ranks=ranks,
         step_ns=head.a if first else head.b,
         step_times_ns=step_times_of(diagnosis, budget),
         warmup_excluded=budget.windows_excluded,
         replayed=replayed,
         replayed_kernel_share=replayed.share,
+        graphs=graph_uses(diagnosis, ranks),
+        shapes=shape_uses(diagnosis, ranks),
     )
 
 
@@ -191,8 +203,10 @@ def _worst(pairs: Iterable[PhasePair], head: PhasePair) -> list[str]:
     return [f"The work of phase {phase!r} is not proven to be the same." for phase in phases]
 
 
-def _replay_notes(pairs: Iterable[PhasePair]) -> list[str]:
-    """Phases that replay on neither, one or both sides, where any phase replays at all."""
+def _replay_notes(pairs: Iterable[PhasePair], shapes: Sequence[ShapeUse]) -> list[str]:
+    """What of B replays no graph, or a part only, while other shapes or phases do."""
+    if shapes:
+        return fallback_notes("B", shapes)
     heads: dict[str, PhasePair] = {}
     for pair in pairs:
         heads.setdefault(pair.phase_b, pair)

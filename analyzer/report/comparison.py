@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from analyzer.apportion import largest_remainder
 from analyzer.comparison.result import Comparison, Difference, PhasePair, Side, StepDelta, WorkChange
+from analyzer.report.comparison_replays import by_graph, by_phase, by_shape
 from analyzer.report.escape import cell, code, prose
 from analyzer.report.labels import CATEGORY_WORDS
 from analyzer.report.markdown import environment
@@ -50,7 +51,9 @@ def render_comparison(
             delta=_delta(head),
             changes_intro=_changes_intro(comparison),
             changes=_changes(comparison.changes),
-            replays=_replays(comparison.pairs),
+            replays=by_phase(comparison.pairs),
+            shapes=by_shape(comparison),
+            graphs=by_graph(comparison),
             pairs=_pairs(comparison.pairs) if len(comparison.pairs) > 1 else "",
             unpaired=_unpaired(comparison.unpaired_phases),
             predictions=_predictions(comparison),
@@ -225,26 +228,6 @@ def _calls(number: float | None) -> str:
 
 def _time(ns: int | None) -> str:
     return "-" if ns is None else ms(ns)
-
-
-def _replays(pairs: Iterable[PhasePair]) -> str:
-    heads: dict[tuple[str, str], PhasePair] = {}
-    for pair in pairs:
-        heads.setdefault((pair.phase_a, pair.phase_b), pair)
-    rows = [
-        [cell(pair.phase_b, 40), _share(pair, first=True), _share(pair, first=False)]
-        for pair in heads.values()
-    ]
-    return table(["Phase", "A: kernels inside replays", "B: kernels inside replays"], rows, left=(0, 1, 2))
-
-
-def _share(pair: PhasePair, *, first: bool) -> str:
-    found = pair.replayed_a if first else pair.replayed_b
-    if found.whole_replays:
-        return f"{count(found.whole_replays, 'replay')} recorded as one row each, {found.kernels:,} kernels beside them"
-    if not found.kernels:
-        return "no kernel was recorded"
-    return f"{found.in_graphs:,} of {found.kernels:,} ({percent(found.in_graphs, found.kernels)})"
 
 
 def _pairs(pairs: Sequence[PhasePair]) -> str:
