@@ -154,7 +154,7 @@ def test_the_report_lists_shapes_and_graphs() -> None:
         if line.startswith("| B ")
     ]
     assert sorted(rows) == [
-        ["B", "`decode batch 4`", "`batch 4`", "6", "0.100", "66.7 %", "replayed"],
+        ["B", "`decode batch 4`", "`batch 4`", "6", "0.098", "66.7 %", "replayed"],
         ["B", "`decode batch 4`", "`executable 1`", "0", "`batch 4`", "6", "2.0", "66.7 %"],
         ["B", "`decode batch 8`", "`batch 8`", "6", "0.100", "0.0 %", "fell back to eager"],
     ]
