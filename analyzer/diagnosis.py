@@ -339,6 +339,32 @@ class StepWork(msgspec.Struct, frozen=True, kw_only=True):
     total_ns: int
 
 
+class SequenceSection(msgspec.Struct, frozen=True, kw_only=True):
+    """A stretch of a step's work: ``repeats`` times the same body, place by place."""
+
+    repeats: int
+    work: list[int]  # position among the rows of ``step_work`` of this phase and rank, from 0
+    ns: list[int]  # durations at each place of the body, summed over the repeats and ``steps_alike``
+
+
+class StepSequence(msgspec.Struct, frozen=True, kw_only=True):
+    """The work of one step of a phase in the order of its submission, nodes of a replay by their start.
+
+    The sequence that most steps of the phase's budget share; loops are folded. Only the first ``recorded`` works are
+    held: a longer step is cut off.
+    """
+
+    rank: int
+    phase: str
+    window: int  # a step that ran it
+    step: str
+    steps: int  # of the phase's budget
+    steps_alike: int  # that ran exactly this sequence
+    length: int
+    recorded: int
+    sections: list[SequenceSection]
+
+
 class LaunchBill(msgspec.Struct, frozen=True, kw_only=True):
     """What submitting the work of one phase costs one rank, over the windows of its budget.
 
@@ -644,6 +670,7 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     shape_replays: list[ShapeReplays] = []
     small_kernels: list[SmallKernels] = []
     step_work: list[StepWork] = []
+    step_sequences: list[StepSequence] = []
     host_rollups: list[HostRollup] = []
     look_first: list[LookFirst] = []
     detail: Detail | None = None

@@ -120,6 +120,7 @@ def analyze(
         shape_replays=[row for report in reports for row in report.shape_replays],
         small_kernels=[row for report in reports for row in report.small_kernels],
         step_work=[row for report in reports for row in report.step_work],
+        step_sequences=[row for report in reports for row in report.step_sequences],
         host_rollups=host_rollups,
         look_first=look_first(host_rollups, per_phase, account),
         detail=detail[0] if detail is not None else None,

@@ -26,6 +26,7 @@ from analyzer.diagnosis import (
     Rank,
     ShapeReplays,
     SmallKernels,
+    StepSequence,
     StepWork,
 )
 from analyzer.diagnosis import Window as WindowResult
@@ -36,6 +37,7 @@ from analyzer.explain.device.kernels import body_path_time, kernel_table
 from analyzer.explain.device.rollups import class_times, graph_replays, small_kernels
 from analyzer.explain.device.shape_replays import shape_replays
 from analyzer.explain.device.shapes import kernel_shapes
+from analyzer.explain.device.step_sequence import step_sequences
 from analyzer.explain.device.step_work import step_work
 from analyzer.explain.host.culprits import host_culprits
 from analyzer.explain.host.rollups import host_rollups
@@ -85,6 +87,7 @@ class RankReport:
     shape_replays: list[ShapeReplays]
     small_kernels: list[SmallKernels]
     step_work: list[StepWork]
+    step_sequences: list[StepSequence]
     classes: list[ClassTime]
     host_rollups: list[HostRollup]
     queue: QueueTable
@@ -124,6 +127,7 @@ def report_rank(
         evidence[phase] = gather(account, rank, indices, thresholds)
     steps, phases, classes = account.steps, phase_windows(account, result), row_classes(account)
     path_ns = body_path_time(account)
+    counted = step_work(account, rank, phases)
     shapes = kernel_shapes(account, rank, classes, path_ns)
     return RankReport(
         rank=result,
@@ -139,7 +143,8 @@ def report_rank(
         graph_replays=graph_replays(account, rank, phases),
         shape_replays=shape_replays(account, result),
         small_kernels=small_kernels(account, rank, phases),
-        step_work=step_work(account, rank, phases),
+        step_work=counted.table,
+        step_sequences=step_sequences(account, rank, phases, counted),
         classes=class_times(account, rank, phases, classes),
         host_rollups=host_rollups(account, rank, phases),
         queue=queue_table(account, rank),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -26,15 +27,24 @@ _KINDS = {
 _UNRECORDED = -1
 
 
-def step_work(account: RankAccount, rank: int, phases: PhaseWindows) -> list[StepWork]:
-    """Rows per phase, most time first.
+@dataclass(frozen=True)
+class CountedWork:
+    """The rows of ``Work`` that count as some step's, and which of ``table`` each is."""
+
+    row: IntArray  # (n,) ascending
+    of_table: IntArray  # (n,)
+    table: list[StepWork]  # per phase, most time first
+
+
+def step_work(account: RankAccount, rank: int, phases: PhaseWindows) -> CountedWork:
+    """The work that the steps of all budgets launched.
 
     Without work from before the capture and without migrations, which belong to no step.
     """
     work = account.work
     rows = np.flatnonzero((phases.of_row >= 0) & ~work.prior & ~work.migration)
     if not len(rows):
-        return []
+        return CountedWork(rows, rows, [])
     names = _Names()
     columns = _columns(account, rows, names)
     groups, inverse = group([phases.of_row[rows], *columns])
@@ -59,15 +69,16 @@ def step_work(account: RankAccount, rank: int, phases: PhaseWindows) -> list[Ste
         )
         for at, (phase, kind, name, gx, gy, gz, bx, by, bz, size, dtype, members) in enumerate(groups)
     ]
-    order = {phase: at for at, phase in enumerate(phases.phases)}
-    return sorted(
-        result, key=lambda row: (order[row.phase], -row.total_ns, row.kind, row.name, _row_key(row))
-    )
+    order = sorted(range(count), key=lambda at: (groups[at][0], *_rank_of(result[at])))
+    place = np.empty(count, np.int64)
+    place[order] = np.arange(count)
+    return CountedWork(rows, place[inverse], [result[at] for at in order])
 
 
-def _row_key(row: StepWork) -> tuple[object, ...]:
-    """What sets two rows of one kind and name apart, in an order."""
-    return (row.grid or (), row.block or (), row.bytes or -1, row.dtype or "", row.group_size or -1)
+def _rank_of(row: StepWork) -> tuple[object, ...]:
+    """Most time first; then what sets two rows apart, in an order."""
+    shape = (row.grid or (), row.block or (), row.bytes or -1, row.dtype or "", row.group_size or -1)
+    return (-row.total_ns, row.kind, row.name, *shape)
 
 
 class _Names:
