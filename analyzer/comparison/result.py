@@ -124,6 +124,31 @@ class WorkChange(msgspec.Struct, frozen=True, kw_only=True):
     ns_b: int | None
 
 
+class PlacedWork(msgspec.Struct, frozen=True, kw_only=True):
+    """Device work of one key, by name."""
+
+    name: str
+    kind: str
+    detail: str
+
+
+class Replaced(msgspec.Struct, frozen=True, kw_only=True):
+    """Work of A and the work that stands at the same place of B's step, over all ranks compared.
+
+    Calls and times (ns, sums of durations) are per mean step; ``changes`` do not hold them again.
+    """
+
+    a: list[PlacedWork]  # in their order
+    b: list[PlacedWork]
+    change: Change  # of the time: slower | faster | same
+    places: int  # in the steps that were aligned
+    after: PlacedWork | None  # what both steps run before the first of these places; None: nothing
+    calls_a: float
+    calls_b: float
+    ns_a: int
+    ns_b: int
+
+
 class WorkCheck(msgspec.Struct, frozen=True, kw_only=True):
     """Whether one pair of phases did the same work."""
 
@@ -184,7 +209,10 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     speedup_because: str
     pairs: list[PhasePair]
     unpaired_phases: list[Difference]
-    changes: list[WorkChange]
+    changes: list[WorkChange]  # with ``replaced`` all device work of a mean step, each once
+    replaced: list[Replaced] = []
+    matched_by: Literal["place", "name"] = "name"  # how ``changes`` were found
+    matched_because: str = ""  # why not by place
     predictions: list[Prediction]
     undeclared: list[str]
     notes: list[str]

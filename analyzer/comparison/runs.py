@@ -53,6 +53,7 @@ def compare(a: Diagnosis, b: Diagnosis) -> Comparison:
             where, "", why, "name the steps with --steps, or choose ranks that both have with --ranks"
         )
     head = pairs[0]
+    work = work_changes(a, b, head.phase_a, head.phase_b, _ranks(pairs, head))
     side_a, side_b = _side(a, head, first=True), _side(b, head, first=False)
     return Comparison(
         tracebound_version=__version__,
@@ -70,7 +71,10 @@ def compare(a: Diagnosis, b: Diagnosis) -> Comparison:
         speedup_because=_speedup_because(a, b, head),
         pairs=pairs,
         unpaired_phases=alone,
-        changes=work_changes(a, b, head.phase_a, head.phase_b, _ranks(pairs, head)),
+        changes=work.changes,
+        replaced=work.replaced,
+        matched_by="place" if work.by_place else "name",
+        matched_because=work.because,
         predictions=_predictions(a, head),
         undeclared=sorted({*a.undeclared, *b.undeclared}),
         notes=[

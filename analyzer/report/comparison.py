@@ -7,7 +7,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from analyzer.apportion import largest_remainder
-from analyzer.comparison.result import Comparison, Difference, PhasePair, Side, StepDelta, WorkChange
+from analyzer.comparison.result import Comparison, Difference, PhasePair, Side, StepDelta
+from analyzer.report.comparison_changes import changes, changes_intro, replaced
 from analyzer.report.comparison_replays import by_graph, by_phase, by_shape
 from analyzer.report.escape import cell, code, prose
 from analyzer.report.labels import CATEGORY_WORDS
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 TEMPLATE = "COMPARISON.md.jinja"
 DIFFERENCES_SHOWN = 12
-CHANGES_SHOWN = 12
 PAIRS_SHOWN = 40
 _WORDS = {
     "identical": "Identical",
@@ -49,8 +49,9 @@ def render_comparison(
             differences=_differences(comparison.differences, DIFFERENCES_SHOWN),
             delta_intro=_delta_intro(comparison),
             delta=_delta(head),
-            changes_intro=_changes_intro(comparison),
-            changes=_changes(comparison.changes),
+            changes_intro=changes_intro(comparison),
+            replaced=replaced(comparison.replaced),
+            changes=changes(comparison.changes),
             replays=by_phase(comparison.pairs),
             shapes=by_shape(comparison),
             graphs=by_graph(comparison),
@@ -187,47 +188,6 @@ def _shown_us(side: Mapping[str, int], names: Sequence[str]) -> list[int]:
 
 def _signed(units: int) -> str:
     return f"{'+' if units > 0 else ''}{fixed(units, 3)}"
-
-
-def _changes_intro(comparison: Comparison) -> str:
-    number = {
-        word: sum(row.change == word for row in comparison.changes)
-        for word in ("added", "removed", "slower", "faster")
-    }
-    told = ", ".join(f"{many:,} {word}" for word, many in number.items() if many)
-    same = sum(row.change == "same" for row in comparison.changes)
-    return (
-        f"Device work in a mean step, matched by what it is: {told or 'nothing changed'}; {same:,} within 5 % per call."
-        " Durations are summed over streams and ranks (no wall time); those of collectives include waiting."
-    )
-
-
-def _changes(changes: Sequence[WorkChange]) -> str:
-    rows = [row for row in changes if row.change != "same"]
-    if not rows:
-        return "None."
-    cells = [
-        [
-            row.change,
-            cell(f"{row.name} ({row.detail})" if row.detail else row.name, 80),
-            _calls(row.calls_a),
-            _calls(row.calls_b),
-            _time(row.ns_a),
-            _time(row.ns_b),
-            signed_ms((row.ns_b or 0) - (row.ns_a or 0)),
-        ]
-        for row in rows[:CHANGES_SHOWN]
-    ]
-    header = ["Change", "Work", "Calls, A", "Calls, B", "A, ms", "B, ms", "B - A, ms"]
-    return table(header, cells, left=(0, 1)) + _more(len(rows), CHANGES_SHOWN)
-
-
-def _calls(number: float | None) -> str:
-    return "-" if number is None else f"{number:,.4g}"
-
-
-def _time(ns: int | None) -> str:
-    return "-" if ns is None else ms(ns)
 
 
 def _pairs(pairs: Sequence[PhasePair]) -> str:

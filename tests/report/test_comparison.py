@@ -9,7 +9,15 @@ import msgspec
 import pytest
 from markdown_it import MarkdownIt
 
-from analyzer.comparison.result import Comparison, Difference, WorkChange
+from analyzer.comparison.result import (
+    Comparison,
+    Difference,
+    GraphUse,
+    PlacedWork,
+    Replaced,
+    ShapeUse,
+    WorkChange,
+)
 from analyzer.report.comparison import render_comparison, terminal_lines
 from tests.report.comparison_builder import comparison, work_check
 from tests.report.test_markdown import HOSTILE
@@ -24,8 +32,32 @@ def named(name: str = "flash_fwd") -> Comparison:
         calls_a=None, calls_b=32.0, ns_a=None, ns_b=120_000,
     )  # fmt: skip
     other = Difference(what=name, a=name, b=name)
-    base = comparison(phase=name, changes=[change], checks=[other], differences=[other], undeclared=["batch"])
-    sides = {side: msgspec.structs.replace(getattr(base, side), inputs=[name]) for side in ("a", "b")}
+    work = PlacedWork(name=name, kind="kernel", detail=name)
+    swap = Replaced(
+        a=[work], b=[work, work], change="faster", places=32, after=work,
+        calls_a=32.0, calls_b=64.0, ns_a=400_000, ns_b=300_000,
+    )  # fmt: skip
+    graph = GraphUse(
+        phase=name, graph=name, ranks=[0], shapes=[name], replays=50, kernels_per_replay=79.0, share=0.963
+    )
+    shape = ShapeUse(
+        phase=name, shape=name, ran="some steps eager", steps=50, eager_steps=2, eager_aside_steps=1,
+        step_ns=9_000_000, eager_step_ns=20_000_000, other_step_ns=8_500_000, share=0.9,
+    )  # fmt: skip
+    base = comparison(
+        phase=name,
+        changes=[change],
+        replaced=[swap],
+        matched_by="place",
+        matched_because=name,
+        checks=[other],
+        differences=[other],
+        undeclared=["batch"],
+    )
+    sides = {
+        side: msgspec.structs.replace(getattr(base, side), inputs=[name], graphs=[graph], shapes=[shape])
+        for side in ("a", "b")
+    }
     return msgspec.structs.replace(base, notes=[name], **sides)
 
 
