@@ -24,6 +24,8 @@ from analyzer.diagnosis import Diagnosis
 SAME = Fraction(5, 100)
 """Mean durations of one call that differ by less count as equal: two captures of one program differ by that."""
 
+WHOLE = "graph"
+"""Kind of a replay recorded as one row."""
 K = TypeVar("K")
 Sides = list[Amount | None]
 """A's part and B's, None on a side that has none."""
@@ -78,8 +80,9 @@ def work_changes(
             known = sums.found.get(key, Found(0, found.after))
             sums.found[key] = Found(known.places + found.places, known.after)
     _settle(sums)
+    hidden = [any(row.kind == WHOLE for row in rows) for rows in (left, right)]
     return WorkChanges(
-        changes=_changes(sums),
+        changes=_changes(sums, hidden),
         replaced=_replaced(sums),
         by_place=len(refused) < len(ranks),
         because=_because(refused, len(ranks)),
@@ -155,21 +158,25 @@ def _settle(sums: _Sums) -> None:
                     _put(sums.matched, key, side, part)
 
 
-def _changes(sums: _Sums) -> list[WorkChange]:
-    rows = [_change(key, *sides) for table in (sums.matched, sums.alone) for key, sides in table.items()]
+def _changes(sums: _Sums, hidden: Sequence[bool]) -> list[WorkChange]:
+    """``hidden``: whether A and B have replays recorded as one row each."""
+    rows = [
+        _change(key, sides, hidden) for table in (sums.matched, sums.alone) for key, sides in table.items()
+    ]
     return sorted(
         rows,
         key=lambda row: (-abs((row.ns_b or 0) - (row.ns_a or 0)), row.kind, row.name, row.detail, row.change),
     )
 
 
-def _change(key: WorkKey, a: Amount | None, b: Amount | None) -> WorkChange:
-    work = _placed(key)
+def _change(key: WorkKey, sides: Sides, hidden: Sequence[bool]) -> WorkChange:
+    work, (a, b) = _placed(key), sides
+    inside = work.kind != WHOLE and ((a is None and hidden[0]) or (b is None and hidden[1]))
     return WorkChange(
         name=work.name,
         kind=work.kind,
         detail=work.detail,
-        change=_word(a, b),
+        change="not known" if inside else _word(a, b),
         calls_a=None if a is None else float(a.calls),
         calls_b=None if b is None else float(b.calls),
         ns_a=None if a is None else round_half_up(a.ns),

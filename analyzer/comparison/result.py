@@ -16,7 +16,8 @@ FORMAT_VERSION = 1
 
 SameWork = Literal["identical", "equivalent", "different", "unverifiable"]
 Ran = Literal["replayed", "partly", "some steps eager", "eager", "no replay"]
-Change = Literal["added", "removed", "slower", "faster", "same"]
+Change = Literal["added", "removed", "slower", "faster", "same", "not known"]
+"""``not known``: the other side lacks it, and has replays recorded as one row each, in which it may run."""
 
 
 class StepTimes(msgspec.Struct, frozen=True, kw_only=True):

@@ -148,6 +148,8 @@ def describe(key: WorkKey) -> str:
             str(dtype or ""),
             f"{members} ranks" if members else "",
         ]
+    elif kind == "graph":
+        known = []
     else:
         known = [f"{rest[0]:,} bytes" if rest and isinstance(rest[0], int) else "size not recorded"]
     told = ", ".join(part for part in known if part)

@@ -21,6 +21,12 @@ def changes_intro(comparison: Comparison) -> str:
     told = [f"{many:,} {word}" for word, many in number.items() if many]
     if comparison.replaced:
         told.insert(0, f"{len(comparison.replaced):,} replaced at {_places(comparison.replaced)}")
+    hidden = sum(row.change == "not known" for row in comparison.changes)
+    if hidden:
+        told.append(
+            f"{hidden:,} that only one side shows, which may run inside the replays that the other recorded as"
+            " one row each"
+        )
     same = sum(row.change == "same" for row in comparison.changes)
     return (
         f"Device work in a mean step, {_matched(comparison)}: {', '.join(told) or 'nothing changed'};"
@@ -74,7 +80,7 @@ def _name(work: PlacedWork) -> str:
 
 def changes(rows: Sequence[WorkChange]) -> str:
     """Work that one side lacks, or whose calls last longer or shorter."""
-    told = [row for row in rows if row.change != "same"]
+    told = [row for row in rows if row.change not in ("same", "not known")]
     if not told:
         return "None."
     cells = [

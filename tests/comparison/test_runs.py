@@ -182,6 +182,15 @@ def test_replays_of_one_row_are_unverifiable() -> None:
     assert found.b.replayed.whole_replays == 7  # the first step is warm-up
     assert found.b.replayed_kernel_share is None
     assert found.step_delta_ns.ci95 is not None  # times may be compared
+    assert {(row.change, row.name) for row in found.changes} == {
+        ("not known", "gemm"),  # it may run inside
+        ("added", "(graph replay)"),
+    }
+    back = compare(graph, run())
+    assert {(row.change, row.name) for row in back.changes} == {
+        ("not known", "gemm"), ("removed", "(graph replay)"),
+    }  # fmt: skip
+    assert {row.change for row in compare(graph, graph).changes} == {"same"}
 
 
 def test_replayed_kernels_are_counted() -> None:
