@@ -322,7 +322,8 @@ class StepWork(msgspec.Struct, frozen=True, kw_only=True):
     """Device work that the steps of one phase's budget launched on one rank: what makes two runs comparable.
 
     Equal rows are one: of kernels by ``name`` (one spelling for all profilers), grid and block; of copies and sets by
-    direction and bytes; of collectives by what their metadata says, else by name. ``total_ns`` sums durations.
+    direction and bytes; of collectives by what their metadata says, else by name, and by the kernel that ran.
+    ``total_ns`` sums durations.
     """
 
     rank: int
@@ -334,6 +335,8 @@ class StepWork(msgspec.Struct, frozen=True, kw_only=True):
     bytes: int | None  # of one copy or set; of a collective the larger of what goes in and comes out
     dtype: str | None
     group_size: int | None
+    kernel: str | None = None  # of a collective: which kernel ran (with NCCL's algorithm and protocol)
+    kernel_operation: str | None = None  # what that kernel's name alone tells of the operation
     calls_total: int
     calls_in_graphs: int
     total_ns: int

@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import TypeVar
 
 from analyzer.apportion import round_half_up
+from analyzer.comparison.level import Level, level_of
 from analyzer.comparison.places import (
     Found,
     Places,
@@ -18,7 +19,7 @@ from analyzer.comparison.places import (
 )
 from analyzer.comparison.result import Change, PlacedWork, Replaced, WorkChange
 from analyzer.comparison.sides import Amount, WorkKey, amounts, budget_of, step_work_of
-from analyzer.comparison.work import NONE, Level, describe, level_of
+from analyzer.comparison.work import NONE, describe
 from analyzer.diagnosis import Diagnosis
 
 SAME = Fraction(5, 100)
@@ -114,7 +115,7 @@ def _amounts(diagnosis: Diagnosis, phase: str, rank: int, level: Level) -> dict[
     if budget is None:
         return {}
     rows = step_work_of(diagnosis, phase, rank)
-    return amounts(rows, budget.windows, sized=level.sized, shaped=level.shaped, counted=level.counted)
+    return amounts(rows, budget.windows, level)
 
 
 def _add(sums: _Sums, side: int, work: dict[WorkKey, Amount], shares: SideShares) -> None:

@@ -11,8 +11,8 @@ from functools import lru_cache
 import numpy as np
 
 from analyzer.comparison.alignment import NOWHERE, align, score_table
+from analyzer.comparison.level import Level
 from analyzer.comparison.sides import WorkKey, step_work_of, work_key
-from analyzer.comparison.work import Level
 from analyzer.diagnosis import Diagnosis, StepSequence
 
 REPLACED_AT_MOST = 8
@@ -91,7 +91,7 @@ def ordered_work(diagnosis: Diagnosis, phase: str, rank: int, level: Level) -> O
         return "the order of the steps' work is not recorded on both sides"
     if sequence.recorded < sequence.length:
         return f"a step has {sequence.length:,} works, of which the first {sequence.recorded:,} are recorded"
-    keys = [work_key(row, sized=level.sized, shaped=level.shaped, counted=level.counted) for row in rows]
+    keys = [work_key(row, level) for row in rows]
     every: list[WorkKey] = []
     times: list[Fraction] = []
     for part in sequence.sections:

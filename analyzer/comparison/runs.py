@@ -8,6 +8,7 @@ import msgspec
 
 from analyzer.analysis import Analysis
 from analyzer.comparison.changes import work_changes
+from analyzer.comparison.collective_kernels import collective_kernels
 from analyzer.comparison.distortion import distortion_notes
 from analyzer.comparison.pairs import PROVEN, compared_pairs, phase_pairs
 from analyzer.comparison.replays import fallback_notes, graph_uses, shape_uses
@@ -53,7 +54,8 @@ def compare(a: Diagnosis, b: Diagnosis) -> Comparison:
             where, "", why, "name the steps with --steps, or choose ranks that both have with --ranks"
         )
     head = pairs[0]
-    work = work_changes(a, b, head.phase_a, head.phase_b, _ranks(pairs, head))
+    ranks = _ranks(pairs, head)
+    work = work_changes(a, b, head.phase_a, head.phase_b, ranks)
     side_a, side_b = _side(a, head, first=True), _side(b, head, first=False)
     return Comparison(
         tracebound_version=__version__,
@@ -63,7 +65,7 @@ def compare(a: Diagnosis, b: Diagnosis) -> Comparison:
         same_work_because=head.work.because,
         level=_level(a, b, head),
         differences=head.work.differences,
-        checks=[*_checks(a, b, head), *pins],
+        checks=[*_checks(a, b, head), *collective_kernels(a, b, head.phase_a, head.phase_b, ranks), *pins],
         step_delta_ns=head.step_delta_ns,
         delta_ns=head.delta_ns,
         speedup=head.speedup,
