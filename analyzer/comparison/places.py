@@ -20,7 +20,7 @@ REPLACED_AT_MOST = 8
 MATCHED_AT_LEAST = Fraction(1, 2)
 """Of the shorter step's works, that must stand at equal places: below it two steps have no places in common."""
 DEVICE = ("kernel", "collective")
-"""Kinds that may replace one another; copies and fills are replaced by copies and fills only."""
+"""Kinds that may replace one another; copies are replaced by copies in the same direction only, fills by fills."""
 
 Share = tuple[Fraction, Fraction]
 """Of a key's calls and of its time, 0..1."""
@@ -146,7 +146,7 @@ def _aligned(a: tuple[WorkKey, ...], b: tuple[WorkKey, ...]) -> list[tuple[int, 
 
 
 def _family(key: WorkKey) -> str:
-    return "device" if key[0] in DEVICE else "memory"
+    return "device" if key[0] in DEVICE else f"{key[0]} {key[1]}"
 
 
 def _gaps(pairs: Iterable[tuple[int, int]], a: OrderedWork, b: OrderedWork) -> Iterator[_Gap]:
@@ -192,11 +192,10 @@ def _loose(gaps: list[_Gap], side: OrderedWork, *, first: bool) -> _Loose:
 
 
 def _by_family(gap: _Gap, a: OrderedWork, b: OrderedWork) -> Iterator[tuple[list[int], list[int]]]:
-    for family in ("device", "memory"):
-        yield (
-            [at for at in gap.a if _family(a.keys[at]) == family],
-            [at for at in gap.b if _family(b.keys[at]) == family],
-        )
+    of_a = [(_family(a.keys[at]), at) for at in gap.a]
+    of_b = [(_family(b.keys[at]), at) for at in gap.b]
+    for family in dict.fromkeys(name for name, _ in of_a + of_b):
+        yield [at for name, at in of_a if name == family], [at for name, at in of_b if name == family]
 
 
 def _shares(side: OrderedWork, alone: list[int], replaced: Mapping[Replacement, list[int]]) -> SideShares:

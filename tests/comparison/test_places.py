@@ -23,7 +23,14 @@ LAYERS = 6
 
 
 def key(letter: str) -> WorkKey:
-    return ("copy" if letter.isdigit() else "kernel", letter)
+    """Letters are kernels; digits are copies of that many bytes, to the device below 5."""
+    if letter.isdigit():
+        return ("copy", "copy HTOD" if int(letter) < 5 else "copy DTOH", int(letter))
+    return ("kernel", letter)
+
+
+def letter(one: WorkKey) -> str:
+    return str(one[-1])
 
 
 def step(text: str) -> OrderedWork:
@@ -38,7 +45,7 @@ def matched(a: str, b: str) -> Places:
 
 def replacements(found: Places) -> dict[tuple[str, str], int]:
     def text(keys: Sequence[WorkKey]) -> str:
-        return "".join(str(one[1]) for one in keys)
+        return "".join(map(letter, keys))
 
     return {(text(pair.a), text(pair.b)): at.places for pair, at in found.found.items()}
 
@@ -61,6 +68,7 @@ def replacements(found: Places) -> dict[tuple[str, str], int]:
         ),  # moved away from a place where something was replaced
         ("1gab", "2gab", {("1", "2"): 1}, "", ""),  # a copy by a copy
         ("1gab", "xgab", {}, "1", "x"),  # a copy by a kernel is none
+        ("1gab", "7gab", {}, "1", "7"),  # nor by one in the other direction
         (
             "gab" + "lmnopqrst" + "abg" * 4,
             "gab" + "uvwxyzLMN" + "abg" * 4,
@@ -73,8 +81,8 @@ def replacements(found: Places) -> dict[tuple[str, str], int]:
 def test_by_hand(a: str, b: str, replaced: dict[tuple[str, str], int], alone_a: str, alone_b: str) -> None:
     found = matched(a, b)
     assert replacements(found) == replaced
-    assert {str(one[1]) for one in found.a.alone} == {*alone_a}
-    assert {str(one[1]) for one in found.b.alone} == {*alone_b}
+    assert {letter(one) for one in found.a.alone} == {*alone_a}
+    assert {letter(one) for one in found.b.alone} == {*alone_b}
 
 
 def test_shares_are_of_calls_and_of_time() -> None:
