@@ -10,6 +10,8 @@ from typing import Literal
 
 import msgspec
 
+from analyzer.predicted import WhatIf
+
 FORMAT = "tracebound.diagnosis"
 FORMAT_VERSION = 1
 
@@ -660,7 +662,7 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     kernels: list[Kernel]
     host_culprits: list[HostCulprit]
     hypotheses: list[Hypothesis]
-    whatif: None = None
+    whatif: WhatIf | None = None
     run: RunFacts | None = None  # None without a manifest
     undeclared: list[str]
     unmeasured: list[Unmeasured]

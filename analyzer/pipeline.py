@@ -11,12 +11,21 @@ from pathlib import Path
 import msgspec
 
 from analyzer.analysis import Analysis
-from analyzer.diagnosis import FORMAT, FORMAT_VERSION, Budget, Diagnosis, GlobalAccount, Hypothesis
+from analyzer.diagnosis import (
+    FORMAT,
+    FORMAT_VERSION,
+    Budget,
+    Diagnosis,
+    GlobalAccount,
+    Hypothesis,
+    Unmeasured,
+)
 from analyzer.errors import TraceError, UsageError
 from analyzer.explain import cautions, quality, run, summary
 from analyzer.explain.focus import focus_rank
 from analyzer.explain.host.look_first import look_first
 from analyzer.explain.launches.queue import join_queues
+from analyzer.explain.outlook import Asked, Outlook, outlook
 from analyzer.explain.rank_report import RankReport, report_rank
 from analyzer.explain.ranks import remarks
 from analyzer.explain.ranks.joint_report import (
@@ -38,6 +47,8 @@ from analyzer.version import __version__
 __all__ = ["Options", "analyze", "opened", "read", "workers"]
 
 _NO_PROGRESS = NoProgress()
+MOST_EVENTS = 200_000
+"""So many events of all ranks together are replayed; of longer captures the first steps that count."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +63,9 @@ class Options:
     thresholds: Mapping[str, float] = field(default_factory=dict)
     rules: Sequence[str | Path] | str | Path = ()  # rules files, tried in this order before the built-in ones
     jobs: int = 1
+    changes: Sequence[str] = ()  # SPECs of changes to replay besides each explanation's own
+    assume: Sequence[str] = ()  # NAME=NS or NAME=LOW..HIGH
+    own_changes: bool = True  # replay each explanation's intervention
 
 
 def analyze(
@@ -71,6 +85,8 @@ def analyze(
     options = replace(options or Options(), **overrides)  # type: ignore[arg-type]
     if options.boundary not in (DEVICE, HOST):
         raise UsageError("--boundary", options.boundary, "is no boundary", "use device or host")
+    asked = Asked(options.changes, options.assume, own=options.own_changes)
+    asked.checked()
     rules = load_rules(options.rules)
     limits = thresholds.resolve(options.thresholds, rules)
     capture, zero = on_one_zero(capture)
@@ -83,6 +99,7 @@ def analyze(
     account = None if paths is None else paths.account
     detail = _focus(reports, per_phase, account).detail
     host_rollups = [row for report in reports for row in report.host_rollups]
+    predicted = outlook(joint, _hypotheses(capture, joint, limits), asked)
     diagnosis = Diagnosis(
         format=FORMAT,
         format_version=FORMAT_VERSION,
@@ -100,7 +117,8 @@ def analyze(
         kernels=[kernel for report in reports for kernel in report.kernels],
         kernel_shapes=[shape for report in reports for shape in report.shapes],
         host_culprits=[culprit for report in reports for culprit in report.culprits],
-        hypotheses=_hypotheses(capture, joint, limits),
+        hypotheses=predicted.hypotheses,
+        whatif=predicted.whatif,
         collectives=joint.collectives,
         late_ranks=joint.late_ranks,
         run=run.facts(capture),
@@ -108,7 +126,7 @@ def analyze(
         unmeasured=[
             *quality.unmeasured(capture, ranks, whole_graphs=_whole_graphs(reports)),
             *remarks.unmeasured(joint),
-            quality.PREDICTIONS,
+            *_unpredicted(predicted),
         ],
         quality=quality.ledger(
             capture, [*(entry for report in reports for entry in report.quality), *remarks.quality(joint)]
@@ -135,6 +153,17 @@ def analyze(
         detail[1] if detail is not None else None,
         None if paths is None else paths.segments,
     )
+
+
+def _unpredicted(predicted: Outlook) -> list[Unmeasured]:
+    if not predicted.whatif.withheld:
+        return []
+    return [
+        Unmeasured(
+            what="predicted step times",
+            how_to_measure=f"withheld: {predicted.whatif.withheld}; a capture of more, or steadier, steps",
+        )
+    ]
 
 
 def _world_known(capture: Capture) -> bool:
@@ -181,7 +210,16 @@ def _report_ranks(
     shared = summary.shared_gpus(capture)
     traces: Sequence[Trace | StoredTrace] = capture.stored or capture.traces
     arguments = [
-        (trace, rank, rank_options, options.step_index, dict(limits), devices_of[at] == 1, shared[rank])
+        (
+            trace,
+            rank,
+            rank_options,
+            options.step_index,
+            dict(limits),
+            devices_of[at] == 1,
+            shared[rank],
+            MOST_EVENTS // len(traces),
+        )
         for at, (trace, rank) in enumerate(zip(traces, capture.ranks, strict=True))
     ]
     progress.start("analyzing ranks", len(arguments))
@@ -193,15 +231,22 @@ def _report_ranks(
     return reports
 
 
-_Arguments = tuple[Trace | StoredTrace, int, RankOptions, str | None, dict[str, float], bool, list[int]]
+_Arguments = tuple[Trace | StoredTrace, int, RankOptions, str | None, dict[str, float], bool, list[int], int]
 
 
 def _report_one(arguments: _Arguments) -> RankReport:
-    given_trace, rank, options, step_index, limits, sole_device, shared = arguments
+    given_trace, rank, options, step_index, limits, sole_device, shared, most_events = arguments
     stored = given_trace if isinstance(given_trace, StoredTrace) else None
     trace = given_trace.load() if isinstance(given_trace, StoredTrace) else given_trace
     report = report_rank(
-        trace, rank, options, step_index, limits, sole_device=sole_device, shared_gpu_with=shared
+        trace,
+        rank,
+        options,
+        step_index,
+        limits,
+        sole_device=sole_device,
+        shared_gpu_with=shared,
+        most_events=most_events,
     )
     if stored is None or report.links is None:
         return report

@@ -51,6 +51,7 @@ def answering(folder: Path) -> Iterator[None]:
     """Rank 0: answer the other ranks' pings while the block runs; where, stands in the run folder."""
     token = secrets.token_bytes(_TOKEN_BYTES)
     path = folder / "ranks" / SERVER
+    path.parent.mkdir(parents=True, exist_ok=True)
     with socket.create_server(("", 0)) as server:
         stop = threading.Event()
         server.settimeout(0.2)

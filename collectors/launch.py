@@ -26,13 +26,22 @@ _LAUNCHERS = (
 """Launcher and its variables for rank, rank on this host, and number of ranks. The innermost launcher comes first."""
 VARIABLES = frozenset(name for _, *names in _LAUNCHERS for name in names)
 """All variables that tell a rank."""
+LAUNCHER = "TRACEBOUND_LAUNCHER"
+"""Says that the variables of torchrun were set by ``--processes`` of a collector."""
+PROCESSES = "processes"
+_TORCHRUN = "TORCHELASTIC_RUN_ID"
+"""torchrun itself sets this beside the ranks."""
+THREADS = "OMP_NUM_THREADS"
 TIMED_OUT = 124
 """Exit code of a command that ran past its time limit, as ``timeout`` has it."""
 
 
 @dataclass(frozen=True)
 class Identity:
-    """Which rank this process is; ``launcher``: ``plain`` where nothing in the environment tells."""
+    """Which rank this process is; ``launcher``: ``processes`` where a collector's ``--processes`` started it.
+
+    ``plain`` where nothing in the environment tells.
+    """
 
     rank: int
     local_rank: int | None
@@ -48,9 +57,13 @@ def identity(environment: Mapping[str, str]) -> Identity:
                 _number(environment, rank),
                 _number(environment, local) if local in environment else None,
                 _number(environment, size) if size in environment else None,
-                launcher,
+                PROCESSES if launcher == "torchrun" and _is_of_processes(environment) else launcher,
             )
     return Identity(0, None, None, "plain")
+
+
+def _is_of_processes(environment: Mapping[str, str]) -> bool:
+    return environment.get(LAUNCHER) == PROCESSES and _TORCHRUN not in environment
 
 
 def _number(environment: Mapping[str, str], name: str) -> int:
@@ -61,9 +74,26 @@ def _number(environment: Mapping[str, str], name: str) -> int:
 
 
 def rank_environment(rank: int, world_size: int, environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment of one of several plain processes on this host, spelled as torchrun does."""
-    own = {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(world_size)}
-    return {**environment, **own}
+    """The environment of one of several plain processes on this host, spelled as torchrun does.
+
+    As torchrun does, several processes get one OpenMP thread each where the environment does not say how many: with as
+    many as there are cores each, they would take the cores from one another.
+    """
+    own = {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(world_size), LAUNCHER: PROCESSES}
+    threads = {THREADS: "1"} if sets_threads(world_size, environment) else {}
+    return {**environment, **threads, **own}
+
+
+def sets_threads(world_size: int, environment: Mapping[str, str]) -> bool:
+    """Whether ``rank_environment`` decides on the number of threads."""
+    return world_size > 1 and THREADS not in environment
+
+
+def note_on_threads(world_size: int, environment: Mapping[str, str]) -> str:
+    """A line for standard error where it does; else empty."""
+    if not sets_threads(world_size, environment):
+        return ""
+    return f"note: {THREADS}=1 in each of the {world_size} processes, as torchrun sets it; set it for another number\n"
 
 
 @dataclass(frozen=True)
@@ -74,6 +104,7 @@ class Outcome:
     timed_out: bool
     started_ns: int
     ended_ns: int
+    pid: int
 
 
 def run(
@@ -105,7 +136,7 @@ def run(
         code = TIMED_OUT
     elif code < 0:
         code = 128 - code
-    return Outcome(code, timed_out, started, time.time_ns())
+    return Outcome(code, timed_out, started, time.time_ns(), process.pid)
 
 
 def end(process: subprocess.Popen[bytes], grace_s: float) -> int:

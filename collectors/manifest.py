@@ -38,6 +38,9 @@ PINS = {
 }
 """What a run must pin to be compared with another one."""
 
+TOLD_BY_DIAGNOSIS = frozenset(("timing_boundary",))
+"""Pins that are not undeclared where nobody declares them: a diagnosis names its boundary itself."""
+
 STATUSES = ("running", "complete", "failed", "killed")
 T = TypeVar("T")
 
@@ -94,18 +97,39 @@ class ClockBound:
 
 
 @dataclass(frozen=True)
+class Interval:
+    """Where the median of steps like these lies, at 95 %: from ``low_ns`` to ``high_ns``."""
+
+    low_ns: int
+    high_ns: int
+
+
+@dataclass(frozen=True)
 class Inflation:
-    """What profiling cost: medians of the same steps with the profiler and without it, ns."""
+    """Median step of one loop with the profiler and without it, ns; of how many steps each.
+
+    ``profiled_interval``, ``plain_interval``: of each median; null where there are fewer than 6 steps, and in
+    manifests from before these fields.
+    """
 
     profiled_step_ns: int
     plain_step_ns: int
     profiled_steps: int
     plain_steps: int
+    profiled_interval: Interval | None = None
+    plain_interval: Interval | None = None
 
     @property
     def ratio(self) -> float:
         """Profiled over plain."""
         return self.profiled_step_ns / self.plain_step_ns
+
+    @property
+    def costs(self) -> bool | None:
+        """Whether profiling made steps longer for certain: its interval lies above the other. None: no intervals."""
+        if self.profiled_interval is None or self.plain_interval is None:
+            return None
+        return self.profiled_interval.low_ns > self.plain_interval.high_ns
 
 
 @dataclass(frozen=True)
@@ -191,7 +215,7 @@ def assemble(records: Sequence[RankRecord], *, run_id: str, created_ns: int) -> 
         complete=bool(ranks) and done and not missing,
         ranks=ranks,
         pins=dict(sorted(pins.items())),
-        undeclared=[name for name in PINS if name not in pins],
+        undeclared=[name for name in PINS if name not in pins and name not in TOLD_BY_DIAGNOSIS],
         missing_ranks=missing,
     )
 

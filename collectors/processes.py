@@ -5,16 +5,34 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
+import sys
+import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 
 from collectors.errors import CollectError
-from collectors.launch import end, rank_environment, signals_to
+from collectors.launch import end, note_on_threads, rank_environment, signals_to
 
 
-def run_ranks(command: Sequence[str], count: int, environment: Mapping[str, str]) -> list[int]:
-    """Run ``count`` ranks of a command to their ends and pass signals on to all. Returns their exit codes.
+@dataclass(frozen=True)
+class RankEnd:
+    """How the process of a rank ended: exit code, 128 + signal where a signal ended it, and when (wall clock, ns)."""
 
-    128 + signal for one that a signal ended. A rank that fails leaves the others running. ``MASTER_ADDR`` and
+    exit_code: int
+    ended_ns: int
+
+
+def first_failure(ends: Sequence[RankEnd]) -> int | None:
+    """The rank that was the first to end with a code other than 0; None where all ended well."""
+    failed = [rank for rank, one in enumerate(ends) if one.exit_code]
+    return min(failed, key=lambda rank: ends[rank].ended_ns, default=None)
+
+
+def run_ranks(command: Sequence[str], count: int, environment: Mapping[str, str]) -> list[RankEnd]:
+    """Run ``count`` ranks of a command to their ends and pass signals on to all. Returns how each ended.
+
+    A rank that fails leaves the others running. ``MASTER_ADDR`` and
     ``MASTER_PORT`` are set where the environment has none, so that torch.distributed finds rank 0. Raises
     CollectError where the command cannot be started.
     """
@@ -26,6 +44,7 @@ def run_ranks(command: Sequence[str], count: int, environment: Mapping[str, str]
             if process.poll() is None:
                 os.killpg(process.pid, number)
 
+    sys.stderr.write(note_on_threads(count, environment))
     with signals_to(pass_on):
         try:
             for rank in range(count):
@@ -37,8 +56,13 @@ def run_ranks(command: Sequence[str], count: int, environment: Mapping[str, str]
             raise CollectError(
                 command[0], f"cannot be started ({error.strerror})", "check the command"
             ) from error
-        codes = [process.wait() for process in processes]
-    return [128 - code if code < 0 else code for code in codes]
+        with ThreadPoolExecutor(count) as waiting:
+            return list(waiting.map(_end_of, processes))
+
+
+def _end_of(process: subprocess.Popen[bytes]) -> RankEnd:
+    code = process.wait()
+    return RankEnd(128 - code if code < 0 else code, time.time_ns())
 
 
 def _free_port() -> int:

@@ -13,6 +13,7 @@ Every file appears whole: written under another name, then moved. Several ranks 
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import hashlib
 import json
@@ -20,7 +21,6 @@ import os
 import time
 import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -32,12 +32,18 @@ _BLOCK = 1 << 20
 
 
 class RunFolder:
-    """Where a run's files go. Raises CollectError for a folder that cannot be made or written."""
+    """Where a run's files go. Raises CollectError for a folder that cannot be made or written.
 
-    def __init__(self, path: str | Path) -> None:
+    ``look_only``: for what is there already; nothing is made or written.
+    """
+
+    def __init__(self, path: str | Path, *, look_only: bool = False) -> None:
         self.path = Path(path)
+        self._is_new = not self.path.exists()
+        if look_only:
+            return
         try:
-            (self.path / "ranks").mkdir(parents=True, exist_ok=True)
+            self._ranks.mkdir(parents=True, exist_ok=True)
             probe = self.path / f".probe-{os.getpid()}"
             probe.write_bytes(b"")
             probe.unlink()
@@ -46,9 +52,20 @@ class RunFolder:
                 str(path), f"cannot be written ({error.strerror})", "pass another folder with -o"
             ) from error
 
+    def remove_if_unused(self) -> None:
+        """Leave no trace of a run of which nothing was written down: an empty folder is taken away again."""
+        with contextlib.suppress(OSError):  # a folder that holds anything stays
+            self._ranks.rmdir()
+            if self._is_new:
+                self.path.rmdir()
+
+    @property
+    def _ranks(self) -> Path:
+        return self.path / "ranks"
+
     def record_path(self, rank: int) -> Path:
         """Where the record of a rank stands."""
-        return self.path / "ranks" / f"rank{rank}.json"
+        return self._ranks / f"rank{rank}.json"
 
     def trace_path(self, rank: int, suffix: str) -> Path:
         """Where a file of a rank goes: ``rank0.sqlite``."""
@@ -66,7 +83,7 @@ class RunFolder:
 
     def records(self) -> list[RankRecord]:
         """What all ranks wrote down so far. Raises ManifestError for a damaged record."""
-        return [manifest.read_record(path) for path in sorted((self.path / "ranks").glob("rank*.json"))]
+        return [manifest.read_record(path) for path in sorted(self._ranks.glob("rank*.json"))]
 
     def records_of(self, collector: str) -> list[RankRecord]:
         """All records. Raises CollectError where one is damaged, or of another collector."""
@@ -104,7 +121,7 @@ class RunFolder:
 
     def write_device(self, rank: int, told: Mapping[str, Any]) -> str:
         """Put down a rank's device snapshots and tell the file's path in the folder. Raises CollectError."""
-        path = self.path / "ranks" / f"device{rank}.json"
+        path = self._ranks / f"device{rank}.json"
         try:
             write_whole(path, json.dumps(told, indent=1, allow_nan=False) + "\n")
         except OSError as error:
@@ -129,9 +146,12 @@ class RunFolder:
             path, manifest.encode(manifest.assemble(self.records(), run_id=run_id, created_ns=created_ns))
         )
 
-    @contextmanager
+    @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
-        with (self.path / "ranks" / ".lock").open("w") as file:
+        self._ranks.mkdir(
+            parents=True, exist_ok=True
+        )  # another host's command may have ended without a record
+        with (self._ranks / ".lock").open("w") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
 

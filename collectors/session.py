@@ -7,7 +7,6 @@ itself, and again at the end.
 from __future__ import annotations
 
 import contextlib
-import importlib.metadata
 import os
 import socket
 import time
@@ -20,13 +19,11 @@ from collectors import clocks
 from collectors.device.bounded import BeforeAndAfter
 from collectors.device.pins import pins as device_pins
 from collectors.device.short import in_short
+from collectors.engines import ENGINES, version
 from collectors.launch import Identity, identity
 from collectors.manifest import Pin, RankRecord, TraceFile
 from collectors.run_folder import RunFolder
 from collectors.secrets import recorded_environment, shown_command
-
-ENGINES = ("vllm", "sglang", "tensorrt_llm", "transformers", "megatron-core", "deepspeed", "torch")
-"""Distributions whose version pins the runtime, the most specific first."""
 
 
 class Session:
@@ -47,7 +44,7 @@ class Session:
         """``pins``: declared ones; ``wait_s``: how long to wait for rank 0's clock.
 
         ``engine_here``: False for a client, whose own environment says nothing about the engine: then neither
-        versions nor variables are recorded, and no pin is found.
+        versions nor variables are recorded, and no pin is found. Which engine runs, its collector has to see.
         """
         environment = os.environ if environment is None else environment
         who = who or identity(environment)
@@ -68,7 +65,7 @@ class Session:
             launcher=who.launcher,
             command=shown_command(command),
             started_ns=time.time_ns(),
-            collector_version=_version("tracebound"),
+            collector_version=version("tracebound"),
             anchors=[clocks.anchor()],
             versions=versions() if engine_here else {},
             environment=kept,
@@ -105,12 +102,17 @@ class Session:
         self.record = replace(self.record, notes=[*self.record.notes, *notes], **fields)
         self.folder.write(self.record)
 
-    def finish(self, status: str, files: Sequence[TraceFile] = (), **fields: Any) -> None:
-        """The last record: ``complete``, ``failed`` or ``killed``."""
+    def finish(
+        self, status: str, files: Sequence[TraceFile] = (), *, ended_ns: int | None = None, **fields: Any
+    ) -> None:
+        """The last record: ``complete``, ``failed`` or ``killed``.
+
+        ``ended_ns``: when what was captured ended, where that was before now: writing a large capture takes seconds.
+        """
         self.note_down(
             status=status,
             files=[*self.record.files, *files],
-            ended_ns=time.time_ns(),
+            ended_ns=time.time_ns() if ended_ns is None else ended_ns,
             anchors=[*self.record.anchors, clocks.anchor()],
             **fields,
         )
@@ -126,27 +128,14 @@ class Session:
 
 
 def versions() -> dict[str, str]:
-    """Versions of what decides how an engine runs, of those that are installed here."""
+    """Versions of what decides how an engine runs, of those that are installed here; a command may use others."""
     names = (*ENGINES, "triton", "flashinfer-python", "nvidia-nccl-cu12", "nvidia-nccl-cu13", "nvtx")
-    found = {name: _version(name) for name in names}
-    return {name: version for name, version in found.items() if version is not None}
+    found = {name: version(name) for name in names}
+    return {name: told for name, told in found.items() if told is not None}
 
 
 def found_pins(command: Sequence[str]) -> dict[str, Pin]:
-    """Pins that the environment itself tells: the engine with its version, its options."""
-    pins: dict[str, Pin] = {}
-    for name in ENGINES:
-        version = _version(name)
-        if version is not None:
-            pins["runtime"] = Pin(f"{name} {version}", "found")
-            break
-    if command:
-        pins["flags"] = Pin(" ".join(shown_command([Path(command[0]).name, *command[1:]])), "found")
-    return pins
-
-
-def _version(distribution: str) -> str | None:
-    try:
-        return importlib.metadata.version(distribution)
-    except importlib.metadata.PackageNotFoundError:
-        return None
+    """Pins that the command line tells: the engine's options."""
+    if not command:
+        return {}
+    return {"flags": Pin(" ".join(shown_command([Path(command[0]).name, *command[1:]])), "found")}

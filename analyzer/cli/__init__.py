@@ -15,6 +15,7 @@ from analyzer.cli import calc
 from analyzer.cli import compare as comparing
 from analyzer.cli import history as keeping
 from analyzer.cli import options as opt
+from analyzer.cli import whatif as predicting
 from analyzer.cli.console import Bars, GateError, ending, out, say, warn
 from analyzer.cli.doctor import EXAMPLE, doctor
 from analyzer.cli.reading import look
@@ -148,12 +149,22 @@ def _findings(diagnosis: Diagnosis) -> list[str]:
 
     rows = supported(diagnosis)[:FINDINGS_SHOWN]
     if not rows:
-        return ["no explanation is supported by this capture; the report says what is open"]
+        return [f"no explanation is supported by this capture; {_left(diagnosis)}"]
     return [
         f"supported: {visible(row.id, 60)}, {share_text(row)} of the step,"
         f" phase {visible(row.phase, 60)}{'' if row.rank is None else f', rank {row.rank}'}"
         for row in rows
     ]
+
+
+def _left(diagnosis: Diagnosis) -> str:
+    """What the report has instead of a supported explanation; open is what it calls so."""
+    verdicts = [row.verdict for row in diagnosis.hypotheses if row.verdict != "inconclusive" or row.share]
+    if "inconclusive" in verdicts:
+        return "the report says which are open"
+    if "unmeasured" in verdicts:
+        return "none is open, some are unmeasured: tracebound doctor says what would measure them"
+    return "none is open"
 
 
 @app.command(epilog="Example: tracebound inspect trace.sqlite --format json", no_args_is_help=True)
@@ -203,6 +214,8 @@ def inspect(
 
 
 app.command(epilog=comparing.EXAMPLE, no_args_is_help=True)(comparing.compare)
+
+app.command(epilog=predicting.EXAMPLE, no_args_is_help=True)(predicting.whatif)
 
 app.command(epilog=keeping.EXAMPLE)(keeping.history)
 

@@ -23,6 +23,16 @@ _SIDE = "a trace, a directory, a glob in quotes, or the diagnosis.json of an ear
 
 A = Annotated[str, typer.Argument(metavar="A", help=f"The run before: {_SIDE}.")]
 B = Annotated[str, typer.Argument(metavar="B", help="The run after, likewise.")]
+Tested = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--tested",
+        metavar="ID|SPEC",
+        help="A hypothesis or change of A's predictions that B made, such as host-bound or kernel:.=0.5; may be "
+        "repeated. That B captured graphs shows by itself.",
+        show_default=False,
+    ),
+]
 
 
 def compare(
@@ -40,6 +50,7 @@ def compare(
     output: opt.Output = None,
     format_: opt.FormatOption = opt.Format.MD,
     figures: opt.Figures = True,
+    tested: Tested = None,
     store: opt.StoreOption = None,
     quiet: opt.Quiet = False,
     verbose: opt.Verbose = False,
@@ -66,7 +77,7 @@ def compare(
         kept = keeping.opened(store)
         which = _Selection(opt.rank_pattern(rank_regex), opt.rank_list(ranks), device)
         sides = [_diagnosis(side, settings, which, quiet=quiet, verbose=verbose) for side in (a, b)]
-        comparison = compared(*sides)
+        comparison = compared(sides[0], sides[1], tested=tuple(tested or ()))
         report = None
         if format_ is opt.Format.MD or output is not None:
             report = _written(comparison, Path(output or "."), figures=figures)

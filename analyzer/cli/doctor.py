@@ -20,7 +20,8 @@ GapsFail = Annotated[
     bool,
     typer.Option(
         "--strict",
-        help="Exit 1 where another capture would answer more, ranks are missing or a file is damaged.",
+        help="Exit 1 where another capture would answer more, ranks are missing, a file is damaged, or a rank's "
+        "capture or command failed.",
     ),
 ]
 

@@ -182,12 +182,19 @@ class PhasePair(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Prediction(msgspec.Struct, frozen=True, kw_only=True):
-    """A prediction of the first run's diagnosis, held against the second run."""
+    """A prediction of the first run's diagnosis, held against the second run.
+
+    ``hypothesis``: the one whose intervention it is, else the change itself. Confirmed: the interval of the observed
+    mean step and the predicted range overlap. ``because``: why it was not tested, or what limits the verdict.
+    """
 
     hypothesis: str
+    change: str
     predicted_step_ns: tuple[int, int]
     observed_step_ns: int | None
+    observed_ci95_ns: tuple[int, int] | None
     verdict: Literal["confirmed", "refuted", "not-tested"]
+    because: str
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import msgspec
 
@@ -11,12 +11,12 @@ from analyzer.comparison.changes import work_changes
 from analyzer.comparison.collective_kernels import collective_kernels
 from analyzer.comparison.distortion import distortion_notes
 from analyzer.comparison.pairs import PROVEN, compared_pairs, phase_pairs
+from analyzer.comparison.predictions import held_predictions
 from analyzer.comparison.replays import fallback_notes, graph_uses, shape_uses
 from analyzer.comparison.result import (
     Comparison,
     Difference,
     PhasePair,
-    Prediction,
     ShapeUse,
     Side,
     WorkCheck,
@@ -38,10 +38,13 @@ def compare_analyses(analysis: Analysis, other: Analysis) -> Comparison:
     return compare(analysis.diagnosis, other.diagnosis)
 
 
-def compare(a: Diagnosis, b: Diagnosis) -> Comparison:
+def compare(a: Diagnosis, b: Diagnosis, tested: Collection[str] = ()) -> Comparison:
     """Hold run B against run A. Differences are B minus A.
 
-    Raises UsageError where one of them has no step to compare.
+    ``tested``: hypotheses or changes, as A's diagnosis predicts them, that B is known to have made. That it
+    captured graphs shows by itself.
+
+    Raises UsageError where one of them has no step to compare, or A predicted no such change.
     """
     phases, alone = phase_pairs(a, b)
     pins = _pins(a, b)
@@ -77,7 +80,7 @@ def compare(a: Diagnosis, b: Diagnosis) -> Comparison:
         replaced=work.replaced,
         matched_by="place" if work.by_place else "name",
         matched_because=work.because,
-        predictions=_predictions(a, head),
+        predictions=held_predictions(a, head, tested),
         undeclared=sorted({*a.undeclared, *b.undeclared}),
         notes=[
             *distortion_notes(a, b, side_a, side_b),
@@ -232,17 +235,3 @@ def _replay_notes(pairs: Iterable[PhasePair], shapes: Sequence[ShapeUse]) -> lis
 
 def _replays(share: float | None, whole: int) -> bool:
     return whole > 0 or bool(share)
-
-
-def _predictions(a: Diagnosis, head: PhasePair) -> list[Prediction]:
-    """What A's diagnosis predicted of this phase. Which of it the change tests is not known here."""
-    return [
-        Prediction(
-            hypothesis=row.id,
-            predicted_step_ns=row.predicted_step_ns,
-            observed_step_ns=None,
-            verdict="not-tested",
-        )
-        for row in a.hypotheses
-        if row.predicted_step_ns is not None and row.phase == head.phase_a
-    ]

@@ -92,9 +92,6 @@ _RECORDS = (
 )  # fmt: skip
 
 
-PREDICTIONS = Unmeasured(what="predicted step times", how_to_measure="not computed by this version")
-
-
 def unmeasured(capture: Capture, ranks: list[Rank], *, whole_graphs: bool) -> list[Unmeasured]:
     """Record classes that no input holds, device figures that are null, and what would bring them."""
     held = (

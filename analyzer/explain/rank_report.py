@@ -33,6 +33,7 @@ from analyzer.diagnosis import Window as WindowResult
 from analyzer.errors import UsageError
 from analyzer.explain.detail import detail_step
 from analyzer.explain.device.classes import row_classes
+from analyzer.explain.device.grids import coverage
 from analyzer.explain.device.kernels import body_path_time, kernel_table
 from analyzer.explain.device.rollups import class_times, graph_replays, small_kernels
 from analyzer.explain.device.shape_replays import shape_replays
@@ -51,6 +52,8 @@ from analyzer.explain.segments import place_of_thread, segment_table
 from analyzer.explain.verdicts.hypotheses import RankEvidence, gather
 from analyzer.explain.windows import phases_of, used_windows, window_results
 from analyzer.model import IntArray, QualityEntry, Trace
+from analyzer.predict.cut import cut
+from analyzer.predict.rank_graph import RankGraph, rank_graph
 from analyzer.reconstruct.exposure import busy_time
 from analyzer.reconstruct.rank import RankAccount, RankOptions, reconstruct_rank
 from analyzer.reconstruct.windows import Window
@@ -100,6 +103,7 @@ class RankReport:
     last_work_ns: list[
         tuple[int, int]
     ]  # by window: start and launch of the work that ends it, NO_TIME without
+    graph: RankGraph | None  # what a replay needs; None where nothing is to be replayed
 
 
 def report_rank(
@@ -111,8 +115,9 @@ def report_rank(
     *,
     sole_device: bool,
     shared_gpu_with: list[int],
+    most_events: int,
 ) -> RankReport:
-    """Reconstruct and measure one rank."""
+    """Reconstruct and measure one rank. ``most_events``: so many of its events are kept for a replay."""
     account = reconstruct_rank(trace, options, sole_device=sole_device)
     windows = window_results(account)
     chosen = choose_windows(windows, step_index)
@@ -155,7 +160,20 @@ def report_rank(
         links=find_links(account, rank, thresholds),
         first_launch_ns=_first_launches(account, len(every_window)),
         last_work_ns=[_started(account, window) for window in every_window],
+        graph=_replayable(account, rank, result, thresholds, most_events),
     )
+
+
+def _replayable(
+    account: RankAccount, rank: int, result: Rank, thresholds: Mapping[str, float], most_events: int
+) -> RankGraph | None:
+    """The event graph of the steps that count, None without any."""
+    wanted = [window.index for window in result.windows if not (window.warmup or window.empty)]
+    if len(wanted) < 2 or not most_events:
+        return None
+    small = coverage(account.trace, account.work.table) < thresholds["small_grid_coverage"]
+    whole = rank_graph(account, rank, small)
+    return None if whole is None else cut(whole, wanted[0], most_events)
 
 
 def _clock(trace: Trace) -> str:

@@ -11,7 +11,7 @@ from analyzer.across.clocks import MOST_DRIFT_PPB
 from analyzer.diagnosis import PinnedFact, RunFacts, RunRank
 from analyzer.explain.rank_report import RankReport
 from analyzer.model import Capture
-from collectors.manifest import PINS, RankRecord
+from collectors.manifest import PINS, TOLD_BY_DIAGNOSIS, RankRecord
 
 INFLATED = 1.1
 """Profiling that makes steps so many times as long is told before any figure."""
@@ -83,27 +83,37 @@ def _rank(record: RankRecord) -> RunRank:
 
 def undeclared(capture: Capture) -> list[str]:
     """Pins that neither the manifest nor the traces tell. The timing boundary is always known: the report names it."""
-    known = {"timing_boundary", *(capture.run.pins if capture.run is not None else ())}
+    known = {*TOLD_BY_DIAGNOSIS, *(capture.run.pins if capture.run is not None else ())}
     if any(trace.device_info is not None and trace.device_info.name for trace in capture.traces):
         known.add("hardware")
     return [pin for pin in PINS if pin not in known]
+
+
+PARTIAL_RUN, FAILED_COMMAND = "partial-run", "failed-command"
+"""What can be wrong with how a rank ended."""
+
+
+def how_ranks_ended(capture: Capture) -> list[tuple[str, str]]:
+    """What is wrong with how the ranks ended by the manifest: which of the two above, and a sentence."""
+    found = []
+    for record in [] if capture.run is None else capture.run.ranks:
+        if record.status == "running":
+            why = "its collector did not end: killed, or still at work. The run is partial."
+            found.append((PARTIAL_RUN, f"Rank {record.rank}: {why}"))
+        elif record.status != "complete":
+            how = "its capture was cut off" if record.status == "killed" else "its capture failed"
+            found.append((PARTIAL_RUN, f"Rank {record.rank}: {how}; the run is partial."))
+        if record.exit_code:
+            why = f"the command ended with exit code {record.exit_code}."
+            found.append((FAILED_COMMAND, f"Rank {record.rank}: {why}"))
+    return found
 
 
 def notes(capture: Capture) -> list[str]:
     """What a reader must know of how the capture came about, each a sentence."""
     if capture.run is None:
         return []
-    sentences = []
-    for record in capture.run.ranks:
-        if record.status == "running":
-            sentences.append(
-                f"Rank {record.rank}: its collector did not end: killed, or still at work. The run is partial."
-            )
-        elif record.status != "complete":
-            how = "its capture was cut off" if record.status == "killed" else "its capture failed"
-            sentences.append(f"Rank {record.rank}: {how}; the run is partial.")
-        if record.exit_code:
-            sentences.append(f"Rank {record.rank}: the command ended with exit code {record.exit_code}.")
+    sentences = [sentence for _, sentence in how_ranks_ended(capture)]
     slow = [
         (record.inflation.ratio, record)
         for record in capture.run.ranks

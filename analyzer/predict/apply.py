@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
-
-import numpy as np
-
-from analyzer.calculators.collectives import alpha_beta
-from analyzer.errors import UsageError
-from analyzer.model import IntArray
+from analyzer.predict import apply_collectives, apply_device, apply_host
+from analyzer.predict.apply_ranks import even_ranks
 from analyzer.predict.changes import (
     ByteFloor,
     Change,
     Collectives,
     CollectivesHidden,
+    Copies,
+    EvenRanks,
     GraphCapture,
     Host,
     Kernels,
+    NoDependencies,
     NoSkew,
     NoSync,
+    SmallGrids,
+    Turnaround,
 )
-from analyzer.predict.draft import VARIANTS, Draft
-from analyzer.predict.edges import BoolArray, EdgeKind
-from analyzer.predict.forward import NEVER
+from analyzer.predict.draft import Draft
 from analyzer.predict.graph_capture import capture_graphs
-from analyzer.predict.host import Role
 
 
 def apply(draft: Draft, change: Change) -> None:
@@ -33,193 +29,11 @@ def apply(draft: Draft, change: Change) -> None:
     match change:
         case GraphCapture():
             capture_graphs(draft)
-        case Kernels(pattern, factor):
-            _scale_kernels(draft, pattern, lambda body: np.rint(body * factor).astype(np.int64))
-        case ByteFloor(pattern, nbytes):
-            _to_byte_floor(draft, pattern, nbytes)
-        case Host(factor):
-            _scale_host(draft, factor)
-        case NoSync():
-            _remove_waits(draft)
-        case NoSkew():
-            _without_skew(draft)
-        case CollectivesHidden():
-            _hide_collectives(draft)
-        case Collectives():
-            _set_transfers(draft, change)
-
-
-def _kernels(draft: Draft, pattern: re.Pattern[str]) -> list[tuple[int, IntArray]]:
-    """By position of the rank, the events of its kernels whose name matches."""
-    found = []
-    for at, place in enumerate(draft.graph.ranks):
-        rows = place.graph.rows
-        fits = np.array([pattern.search(name) is not None for name in place.graph.names], bool)
-        found.append((at, place.rows(np.flatnonzero(rows.scalable & fits[rows.name]))))
-    if not sum(len(events) for _, events in found):
-        raise UsageError(
-            "--change", pattern.pattern, "matches no kernel of the capture", "`tracebound inspect` lists their names"
-        )
-    return found
-
-
-def _scale_kernels(draft: Draft, pattern: re.Pattern[str], to: Callable[[IntArray], IntArray]) -> None:
-    for _, events in _kernels(draft, pattern):
-        draft.body_ns[events] = np.maximum(to(draft.body_ns[events]), 1)
-
-
-def _to_byte_floor(draft: Draft, pattern: re.Pattern[str], nbytes: float) -> None:
-    for at, events in _kernels(draft, pattern):
-        place = draft.graph.ranks[at].graph
-        if place.memory_bytes_per_s is None:
-            raise UsageError(
-                "--change", f"byte-floor:{pattern.pattern}", f"rank {place.rank}'s memory bandwidth is not recorded",
-                "say how long the kernels would take: kernel:REGEX=FACTOR",
-            )  # fmt: skip
-        floor = round(nbytes / place.memory_bytes_per_s * 1e9)
-        below = int((draft.body_ns[events][:, 0] < floor).sum())
-        if below:
-            draft.notes.append(
-                f"{below} of {len(events)} kernels run shorter than their byte floor: they do not move {nbytes:.3g} bytes; "
-                "they keep their time"
-            )
-        draft.body_ns[events] = np.minimum(draft.body_ns[events], floor)
-
-
-def _scale_host(draft: Draft, factor: float) -> None:
-    less = np.rint(draft.cpu_ns * (1 - factor)).astype(np.int64)
-    holds = draft.lag_ns > NEVER
-    draft.lag_ns = np.where(holds, draft.lag_ns - less, NEVER)
-    draft.cpu_ns = draft.cpu_ns - less
-
-
-def _remove_waits(draft: Draft) -> None:
-    """Calls that exist to wait are gone; other held calls take what they take unheld. A full queue still holds."""
-    graph = draft.graph
-    low, high = draft.assume("call_ns")
-    wait, other = np.zeros(len(graph), bool), np.zeros(len(graph), bool)
-    for place in graph.ranks:
-        host = place.graph.host
-        returns = np.flatnonzero(host.role == Role.RETURN)
-        launches = place.graph.returning_launch[returns]
-        wait[place.host + returns[host.waits[returns]]] = True
-        other[place.host + returns[~host.waits[returns] & ~launches]] = True
-    table = draft.edges
-    held = (table.kind == EdgeKind.HELD) & (wait | other)[table.target]
-    draft.lag_ns[held] = NEVER
-    own = table.kind == EdgeKind.HOST
-    draft.lag_ns[own & wait[table.target]] = 0
-    short = np.flatnonzero(own & other[table.target])
-    draft.lag_ns[short] = np.maximum(draft.lag_ns[short], 0)
-    assumed = short[table.least_ns[short] == table.usual_ns[short]]
-    draft.lag_ns[assumed] = np.minimum(np.maximum(draft.lag_ns[assumed], low), draft.by_end(low, high)[None, :])
-
-
-def _own_edges(draft: Draft) -> tuple[BoolArray, BoolArray]:
-    """(e,) edges of meetings: from the member's own arrival, and from another member's."""
-    table, meetings = draft.edges, draft.graph.meetings
-    start_of = np.full(len(draft.graph), -1, np.int64)
-    start_of[meetings.event] = meetings.start
-    meeting = table.kind == EdgeKind.MEETING
-    own = meeting & (table.source == start_of[table.target])
-    return own, meeting & ~own
-
-
-def _without_skew(draft: Draft) -> None:
-    _, others = _own_edges(draft)
-    if not others.any():
-        raise UsageError(
-            "--change", "no-skew", "no collective of the capture is split into waiting and transfer",
-            "give the captures of all ranks",
-        )  # fmt: skip
-    draft.lag_ns[others] = NEVER
-    unsplit = len(_unsplit(draft))
-    if unsplit:
-        draft.notes.append(f"{unsplit} collectives are not split into waiting and transfer: they keep their time")
-
-
-def _unsplit(draft: Draft) -> IntArray:
-    """Events of collectives that are not known to wait for their members."""
-    graph = draft.graph
-    events = np.concatenate(
-        [np.empty(0, np.int64), *(place.rows(place.graph.collective_row) for place in graph.ranks)]
-    )
-    return events[graph.end_event[events] < 0]
-
-
-def _hide_collectives(draft: Draft) -> None:
-    own, others = _own_edges(draft)
-    unsplit = _unsplit(draft)
-    if not own.any() and not len(unsplit):
-        raise UsageError("--change", "collectives-hidden", "the capture holds no collective", "nothing to hide")
-    draft.lag_ns[others] = NEVER
-    draft.lag_ns[own] = 0
-    draft.body_ns[unsplit] = 0
-
-
-def _set_transfers(draft: Draft, change: Collectives) -> None:
-    own, others = _own_edges(draft)
-    rows = np.flatnonzero(own | others)
-    unsplit = _unsplit(draft)
-    if not len(rows) and not len(unsplit):
-        raise UsageError("--change", "collective", "the capture holds no collective", "nothing to change")
-    if change.factor is not None:
-        draft.lag_ns[rows] = np.where(
-            draft.lag_ns[rows] > NEVER, np.rint(draft.lag_ns[rows] * change.factor).astype(np.int64), NEVER
-        )
-    else:
-        _set_alpha_beta(draft, change, rows)
-    if len(unsplit):
-        draft.notes.append(
-            f"{len(unsplit)} collectives are not split into waiting and transfer: between all of their time changes and none"
-        )
-        if change.factor is not None:
-            for column, variant in enumerate(VARIANTS):
-                if variant.high == (change.factor > 1):
-                    draft.body_ns[unsplit, column] = np.rint(draft.body_ns[unsplit, column] * change.factor)
-
-
-def _set_alpha_beta(draft: Draft, change: Collectives, rows: IntArray) -> None:
-    meetings = draft.graph.meetings
-    place = np.full(len(draft.graph), -1, np.int64)
-    place[meetings.event] = np.arange(len(meetings.event))
-    of_edge = place[draft.edges.target[rows]]
-    nbytes = meetings.bytes[of_edge]
-    known = nbytes >= 0
-    if not known.any():
-        raise UsageError(
-            "--change", "collective:alpha,beta", "no collective's size is recorded in the capture",
-            "record payloads (torch.profiler does; newer nsys: --trace=nccl), or scale transfers: collective=0.5",
-        )  # fmt: skip
-    if not known.all():
-        unknown = len(np.unique(meetings.call[of_edge[~known]]))
-        draft.notes.append(f"{unknown} collectives of unknown size keep their time")
-    operation = np.array(meetings.operation, dtype=object)[of_edge]
-    for name in sorted(set(operation[known].tolist())):
-        mine = np.flatnonzero(known & (operation == name))
-        edges, size = rows[mine], nbytes[mine]
-        before = draft.lag_ns[edges]
-        if change.alpha_ns is not None and change.bytes_per_s is not None:
-            after = np.repeat(np.rint(change.alpha_ns + size * 1e9 / change.bytes_per_s)[:, None], before.shape[1], axis=1)
-        else:
-            alpha, beta = _fit(name, size, before[:, 0])
-            shift = np.zeros(len(size))
-            if change.alpha_ns is not None:
-                shift += change.alpha_ns - alpha
-            if change.bytes_per_s is not None:
-                shift += size * (1e9 / change.bytes_per_s - (0.0 if beta is None else 1e9 / beta))
-            after = np.maximum(before + np.rint(shift)[:, None], 0)
-        draft.lag_ns[edges] = np.where(before > NEVER, after.astype(np.int64), NEVER)
-
-
-def _fit(name: str, size: IntArray, transfer_ns: IntArray) -> tuple[float, float | None]:
-    """Alpha and beta of the capture's own transfers, from the median of each size."""
-    sizes = np.unique(size)
-    if len(sizes) < 2:
-        raise UsageError(
-            "--change", "collective", f"all {name} calls have one size: one size does not tell alpha from beta",
-            "give both, collective:alpha=10us,beta=200GB/s, or a factor, collective=0.5",
-        )  # fmt: skip
-    fit = alpha_beta([(float(of), max(float(np.median(transfer_ns[size == of])), 1.0)) for of in sizes.tolist()])
-    return fit.alpha_ns, fit.beta_bytes_per_s
-
+        case Host() | NoSync():
+            apply_host.apply(draft, change)
+        case Kernels() | SmallGrids() | Copies() | ByteFloor() | Turnaround() | NoDependencies():
+            apply_device.apply(draft, change)
+        case EvenRanks():
+            even_ranks(draft)
+        case Collectives() | CollectivesHidden() | NoSkew():
+            apply_collectives.apply(draft, change)

@@ -37,7 +37,7 @@ MEANINGS = {
 
 @dataclass(frozen=True)
 class Assumption:
-    """One figure that a prediction rests on, at its two ends. ``source``: assumed, measured in the capture, or given."""
+    """One figure that a prediction rests on, at its two ends. ``source``: assumed, measured here, or given."""
 
     name: str
     low: int
@@ -58,10 +58,15 @@ def given(texts: Sequence[str]) -> dict[str, tuple[int, int]]:
         match = _FORM.match(text)
         if match is None:
             raise UsageError(
-                "--assume", text, "is no assumption", "write NAME=NS or NAME=LOW..HIGH, such as graph_turnaround_ns=1200"
+                "--assume",
+                text,
+                "is no assumption",
+                "write NAME=NS or NAME=LOW..HIGH, such as graph_turnaround_ns=1200",
             )
         if match["name"] not in DEFAULTS:
-            raise UsageError("--assume", match["name"], "is no assumption", "known are " + ", ".join(DEFAULTS))
+            raise UsageError(
+                "--assume", match["name"], "is no assumption", "known are " + ", ".join(DEFAULTS)
+            )
         low, high = int(match["low"]), int(match["high"] or match["low"])
         if high < low:
             raise UsageError("--assume", text, "ends before it begins", "write the lower end first")

@@ -53,16 +53,21 @@ def device_edges(account: RankAccount, entry: IntArray, h: int) -> Edges:
         mine = rows[(source >= 0) & (source != pred) & (source < rows)]
         least = min(tau, usual[binding]) if kind == EdgeKind.GRAPH else tau
         found.append(
-            edges(h + mine, h + source[mine], kind, done=True, least_ns=least, usual_ns=max(least, usual[binding]))
+            edges(
+                h + mine,
+                h + source[mine],
+                kind,
+                done=True,
+                least_ns=least,
+                usual_ns=max(least, usual[binding]),
+            )
         )
     found.append(_whole_replays(account, stream, h, tau))
     found.append(_recorded_waits(account, h, tau))
     return join_edges(found)
 
 
-def _submissions(
-    account: RankAccount, rows: IntArray, entry: IntArray, binds: BoolArray, h: int
-) -> Edges:
+def _submissions(account: RankAccount, rows: IntArray, entry: IntArray, binds: BoolArray, h: int) -> Edges:
     """Every row waits for its launch call: by the least latency of its API, or by what was observed."""
     work, bindings, calls = account.work, account.bindings, account.calls
     lag = work.start_ns - work.launch_ns
@@ -125,13 +130,19 @@ def _whole_replays(account: RankAccount, stream: IntArray, h: int, tau_ns: int) 
     rows = rows[work.replay[rows] != work.replay[stream[rows]]]
     lasts = last_on_each_lane(work.replay, work.lane.astype(np.int64), work.end_ns)
     target, source = [], []
-    for row, replay, bound in zip(rows.tolist(), work.replay[stream[rows]].tolist(), stream[rows].tolist(), strict=True):
+    for row, replay, bound in zip(
+        rows.tolist(), work.replay[stream[rows]].tolist(), stream[rows].tolist(), strict=True
+    ):
         for node in lasts.get(replay, ()):
             if node != bound and node < row:
                 target.append(row)
                 source.append(node)
     return edges(
-        h + np.array(target, np.int64), h + np.array(source, np.int64), EdgeKind.STREAM, done=True, least_ns=tau_ns
+        h + np.array(target, np.int64),
+        h + np.array(source, np.int64),
+        EdgeKind.STREAM,
+        done=True,
+        least_ns=tau_ns,
     )
 
 

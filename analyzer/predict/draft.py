@@ -1,4 +1,4 @@
-"""A changed graph in the making: its lags under several variants of the assumptions."""
+"""A changed graph in the making: its lags under several readings of what the capture leaves open."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 
 from analyzer.model import IntArray
 from analyzer.predict.assumptions import Assumption
+from analyzer.predict.changes import HostKind
 from analyzer.predict.edges import BoolArray, EdgeKind, Edges, join_edges
 from analyzer.predict.event_graph import EventGraph
 from analyzer.predict.forward import NEVER, Scenarios, observed
@@ -16,8 +17,10 @@ from analyzer.predict.forward import NEVER, Scenarios, observed
 
 @dataclass(frozen=True)
 class Variant:
-    """One reading of what the capture leaves open. ``high``: assumptions at their upper ends, unobserved lags at their
-    usual and not at their least values. ``dropped``: inferred edges do not hold.
+    """One reading of what the capture leaves open.
+
+    ``high``: assumptions at their upper ends, and lags that were not observed at their usual instead of their least
+    values. ``dropped``: inferred edges do not hold.
     """
 
     high: bool
@@ -25,22 +28,25 @@ class Variant:
 
 
 VARIANTS = tuple(Variant(high, dropped) for dropped in (False, True) for high in (False, True))
-"""The columns of a draft."""
+"""The columns of a draft. The first, unchanged, is the capture itself."""
 
 
 @dataclass
 class Draft:
-    """Edges with (e, m) lags and CPU parts, (s, m) durations; columns are VARIANTS. ``notes``: what could not be changed.
+    """Edges with (e, m) lags, (s, m) durations; columns are VARIANTS.
 
-    ``assumed``: names of the assumptions that a change made use of.
+    ``host_rows``: (k,) edges that are a thread's own time; ``host_ns``: by kind (k, m) how much of it there is.
+    ``added``: edges were added. ``notes``: what a change does and what it could not change. ``assumed``: names of
+    the assumptions that it made use of.
     """
 
     graph: EventGraph
     assumptions: Mapping[str, Assumption]
     edges: Edges
     lag_ns: IntArray
-    cpu_ns: IntArray
     body_ns: IntArray
+    host_rows: IntArray
+    host_ns: dict[HostKind, IntArray]
     added: bool = False
     notes: list[str] = field(default_factory=list)
     assumed: set[str] = field(default_factory=set)
@@ -54,16 +60,17 @@ class Draft:
         """(m,) the lower end in the variants that take it, else the upper one."""
         return np.array([high if variant.high else low for variant in VARIANTS], np.int64)
 
+    def set_lags(self, rows: IntArray, lag_ns: IntArray | int) -> None:
+        """Give edges new lags, (k, m) or less, in the variants in which they hold."""
+        before = self.lag_ns[rows]
+        self.lag_ns[rows] = np.where(before > NEVER, np.broadcast_to(lag_ns, before.shape), NEVER)
+
     def add(self, more: Sequence[tuple[Edges, IntArray]]) -> None:
         """Add edges with their (e, m) lags."""
-        if not more:
-            return
-        self.edges = join_edges([self.edges, *(table for table, _ in more)])
-        self.lag_ns = np.concatenate([self.lag_ns, *(lag for _, lag in more)])
-        self.cpu_ns = np.concatenate(
-            [self.cpu_ns, np.zeros((len(self.lag_ns) - len(self.cpu_ns), len(VARIANTS)), np.int64)]
-        )
-        self.added = True
+        if more:
+            self.edges = join_edges([self.edges, *(table for table, _ in more)])
+            self.lag_ns = np.concatenate([self.lag_ns, *(lag for _, lag in more)])
+            self.added = True
 
     def scenarios(self) -> Scenarios:
         """What to replay."""
@@ -72,14 +79,31 @@ class Draft:
 
 def unchanged(graph: EventGraph, assumptions: Mapping[str, Assumption]) -> Draft:
     """The capture itself under every variant."""
-    table = graph.edges
+    table, m = graph.edges, len(VARIANTS)
     by_end = {False: observed(graph), True: observed(graph, usual=True)}
     lag = np.stack([by_end[variant.high] for variant in VARIANTS], axis=1)
     dropped = np.array([variant.dropped for variant in VARIANTS])
     lag = np.where(dropped[None, :], _without_inference(graph, lag), lag)
-    cpu = np.repeat(table.cpu_ns[:, None], len(VARIANTS), axis=1)
-    body = np.repeat(graph.body_ns[:, None], len(VARIANTS), axis=1)
-    return Draft(graph, assumptions, table, lag, cpu, body)
+    own = np.flatnonzero((table.kind == EdgeKind.HOST) & table.binds)
+    return Draft(
+        graph=graph,
+        assumptions=assumptions,
+        edges=table,
+        lag_ns=lag,
+        body_ns=np.repeat(graph.body_ns[:, None], m, axis=1),
+        host_rows=own,
+        host_ns={
+            kind: np.repeat(_host_ns(graph, kind)[table.target[own]][:, None], m, axis=1) for kind in HostKind
+        },
+    )
+
+
+def _host_ns(graph: EventGraph, kind: HostKind) -> IntArray:
+    """(s,) ns of a kind that a thread spent before each event."""
+    spent: IntArray = np.zeros(len(graph), np.int64)
+    for place in graph.ranks:
+        spent[place.host : place.row] = getattr(place.graph.host, kind.value)
+    return spent
 
 
 def _without_inference(graph: EventGraph, lag: IntArray) -> IntArray:
@@ -94,13 +118,12 @@ def _without_inference(graph: EventGraph, lag: IntArray) -> IntArray:
     blocked = guessed & (table.kind == EdgeKind.HOST)
     result = np.where(submitted[:, None], np.minimum(table.usual_ns[:, None], lag), lag)
     result = np.where(blocked[:, None], np.minimum(table.least_ns[:, None], lag), result)
-    gone = guessed & ~submitted & ~blocked & _replaceable(graph)
+    gone = guessed & ~submitted & ~blocked & removable(graph)
     return np.where(gone[:, None], NEVER, result)
 
 
-def _replaceable(graph: EventGraph) -> BoolArray:
-    """(e,) whether the target has another edge: nothing may be left without any."""
+def removable(graph: EventGraph) -> BoolArray:
+    """(e,) whether the target has an edge that is no inference: nothing may be left without any."""
     table = graph.edges
     others = np.bincount(table.target[~(table.inferred & table.binds)], minlength=len(graph))
     return np.asarray(others[table.target] > 0, bool)
-

@@ -34,8 +34,8 @@ class Edges(Columns):
 
     Events are numbered. ``done``: the lag counts from the end of the source (device work), else from its
     instant. An edge that *binds* has the lag that was observed. Another one has ``least_ns``, the least that
-    such a lag takes in this capture, or ``usual_ns``; never more than was observed. ``cpu_ns``: how much of
-    the lag is CPU time between calls. ``sample``: lags of one number are of one kind, -1 of none.
+    such a lag takes in this capture, or ``usual_ns``; never more than was observed.
+    ``sample``: lags of one number are of one kind, -1 of none.
     """
 
     target: IntArray
@@ -46,7 +46,6 @@ class Edges(Columns):
     inferred: BoolArray
     least_ns: IntArray
     usual_ns: IntArray
-    cpu_ns: IntArray
     sample: IntArray
 
 
@@ -60,7 +59,6 @@ def edges(
     inferred: BoolArray | bool = False,
     least_ns: IntArray | int = 0,
     usual_ns: IntArray | int | None = None,
-    cpu_ns: IntArray | int = 0,
     sample: IntArray | int = -1,
 ) -> Edges:
     """Edges of one kind; scalars hold for all of them. ``usual_ns`` None: the same as ``least_ns``."""
@@ -78,7 +76,6 @@ def edges(
         inferred=column(inferred, np.bool_),  # type: ignore[arg-type]
         least_ns=column(least_ns, np.int64),  # type: ignore[arg-type]
         usual_ns=column(least_ns if usual_ns is None else usual_ns, np.int64),  # type: ignore[arg-type]
-        cpu_ns=column(cpu_ns, np.int64),  # type: ignore[arg-type]
         sample=column(sample, np.int64),  # type: ignore[arg-type]
     )
 

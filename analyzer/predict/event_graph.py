@@ -76,6 +76,15 @@ class EventGraph:
         return next((place for place in self.ranks if place.graph.rank == rank), None)
 
     @property
+    def rank_of(self) -> IntArray:
+        """(s,) position of the rank that each event belongs to."""
+        rank: IntArray = np.zeros(len(self), np.int64)
+        for at, place in enumerate(self.ranks):
+            rank[place.host : place.row + len(place.graph.rows)] = at
+        rank[self.meetings.event] = rank[self.meetings.start]
+        return rank
+
+    @property
     def done_ns(self) -> IntArray:
         """(s,) when what begins at each event was done."""
         done = self.at_ns + self.body_ns
@@ -122,7 +131,16 @@ def event_graph(graphs: Sequence[RankGraph], joint: Joint) -> EventGraph:
         np.concatenate((column, np.full(extra, -1, np.int64))) for column in (entry, launch, thread)
     )
     whole = EventGraph(
-        tuple(places), at_ns, body_ns, end_event, entry, launch, thread, join_edges([*parts, joined]), meetings, 0
+        tuple(places),
+        at_ns,
+        body_ns,
+        end_event,
+        entry,
+        launch,
+        thread,
+        join_edges([*parts, joined]),
+        meetings,
+        0,
     )
     return _in_time(whole)
 
@@ -137,9 +155,7 @@ def _in_time(graph: EventGraph) -> EventGraph:
     early = early.take(place[early.source] < place[early.target])
     explained = np.isin(graph.edges.target, early.target)
     dropped = int((~keep & ~explained & graph.edges.binds).sum())
-    return _all_bound(
-        replace(graph, edges=join_edges([graph.edges.take(keep), early]), dropped=dropped)
-    )
+    return _all_bound(replace(graph, edges=join_edges([graph.edges.take(keep), early]), dropped=dropped))
 
 
 def _before_the_end(graph: EventGraph, late: Edges) -> Edges:
@@ -151,11 +167,13 @@ def _before_the_end(graph: EventGraph, late: Edges) -> Edges:
     order = meeting[np.argsort(graph.edges.target[meeting], kind="stable")]
     low, high = (np.searchsorted(graph.edges.target[order], ends, side=side) for side in ("left", "right"))
     count = high - low
-    member = order[np.repeat(low, count) + np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)]
+    member = order[
+        np.repeat(low, count) + np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+    ]
     target = np.repeat(table.target, count)
     ahead = np.repeat(graph.at_ns[table.target] - graph.at_ns[ends], count)
     return edges(
-        target, graph.edges.source[member], EdgeKind.STREAM, least_ns=graph.edges.least_ns[member] + ahead
+        target, graph.edges.source[member], EdgeKind.MEETING, least_ns=graph.edges.least_ns[member] + ahead
     )
 
 
@@ -194,7 +212,8 @@ def _meetings(
 ) -> tuple[Meetings, IntArray, Edges]:
     """Ends of collectives, when they were observed, and their edges from the arrival of every member."""
     by_rank: Mapping[int, Placed] = {place.graph.rank: place for place in places}
-    event, start, call, nbytes, ends, names = [], [], [], [], [], []
+    event: list[int] = []
+    start, call, nbytes, ends, names = [], [], [], [], []
     target, source, transfer = [], [], []
     number = 0
     for joined in joint.calls:
@@ -203,6 +222,11 @@ def _meetings(
             continue
         for k in np.flatnonzero(joined.split).tolist():
             arrivals = joined.group.calls[k]
+            if any(
+                by_rank[rank].graph.collective_row[arrivals[column]] < 0
+                for column, rank in enumerate(members)
+            ):
+                continue  # cut off
             starts = [
                 int(by_rank[rank].row + by_rank[rank].graph.collective_row[arrivals[column]])
                 for column, rank in enumerate(members)

@@ -55,25 +55,37 @@ def replay(graph: EventGraph, scenarios: Scenarios) -> IntArray:
     reached, lag = root[source], lag + since[source]
     times = np.empty((s, m), np.int64)
     times[:] = graph.at_ns[:, None]
-    conditional = np.zeros(s, bool)  # a call is held only by work that was launched and has not ended when it begins
+    conditional = np.zeros(s, bool)
     conditional[target[held]] = True
-    edge_from = reached.tolist()
+    # Rows as objects made once: the loop does little else than look them up.
+    at, by, edge_from = list(times), list(lag), reached.tolist()
     begins, entry = first.tolist(), graph.entry.tolist()
+    waits = conditional.tolist()
+    other = np.empty(m, np.int64)
     for event in order[root[order] == order].tolist():
         low, high = begins[event], begins[event + 1]
         if low == high:
             continue
-        ready = times[edge_from[low:high]] + lag[low:high]
-        if conditional[event] and entry[event] >= 0:
-            began = times[entry[event]]
-            free = ready - pure[low:high] <= began  # had ended
-            elsewhere = launch[low:high]
-            free |= (elsewhere >= 0)[:, None] & (times[elsewhere] >= began)  # was not launched yet
+        if waits[event] and entry[event] >= 0:
+            ready = times[edge_from[low:high]] + lag[low:high]
+            ended = ready - pure[low:high]
+            free = _not_held(times, at[entry[event]], ended, launch[low:high])
             ready[held[low:high, None] & free] = NEVER
-        np.max(ready, axis=0, out=times[event])
+            np.max(ready, axis=0, out=at[event])
+            continue
+        now = at[event]
+        np.add(at[edge_from[low]], by[low], out=now)
+        for edge in range(low + 1, high):
+            np.add(at[edge_from[edge]], by[edge], out=other)
+            np.maximum(now, other, out=now)
     chained = np.flatnonzero(root != np.arange(s))
     times[chained] = times[root[chained]] + since[chained]
     return times
+
+
+def _not_held(times: IntArray, began: IntArray, ended: IntArray, launch: IntArray) -> BoolArray:
+    """Work that had ended, or was not launched yet, when a call began does not hold it."""
+    return np.asarray((ended <= began) | ((launch >= 0)[:, None] & (times[launch] >= began)), bool)
 
 
 def _launched_elsewhere(graph: EventGraph, table: Edges) -> IntArray:

@@ -17,7 +17,7 @@ from analyzer.predict.draft import VARIANTS, Draft
 from analyzer.predict.edges import BoolArray, EdgeKind, Edges, edges
 from analyzer.predict.event_graph import Placed
 from analyzer.predict.forward import NEVER
-from analyzer.predict.host import Role
+from analyzer.predict.host_events import Role
 from analyzer.reconstruct.host_account import BURST_FLOOR_NS
 
 Added = tuple[Edges, IntArray]
@@ -52,7 +52,9 @@ def capture_graphs(draft: Draft) -> None:
     words = f"{launches} launches in {number} bursts become {number} graph launches"
     if (number, launches) != (fewer, certain):
         words += f" (or only {certain} in {fewer}, where gaps between launches are no dispatch)"
-    draft.notes.append(words if number else f"no burst of at least {least} launches that a graph could replay")
+    draft.notes.append(
+        words if number else f"no burst of at least {least} launches that a graph could replay"
+    )
     for name in ("graph_launch_ns", "graph_launch_node_ns", "graph_latency_ns", "graph_turnaround_ns"):
         draft.assume(name)
 
@@ -60,7 +62,8 @@ def capture_graphs(draft: Draft) -> None:
 def find_bursts(draft: Draft, least: int, gap_ns: int | None) -> Bursts:
     """Bursts of at least ``least`` launches; ``gap_ns``: a gap this long ends one, None: only what is no dispatch."""
     of_event = np.full(len(draft.graph), -1, np.int64)
-    firsts, lasts, nodes = [], [], []
+    firsts: list[int] = []
+    lasts, nodes = [], []
     for place in draft.graph.ranks:
         host = place.graph.host
         n_rows = np.bincount(place.graph.rows.entry[place.graph.rows.entry >= 0], minlength=len(host))
@@ -100,7 +103,9 @@ def _replace(draft: Draft, bursts: Bursts, columns: BoolArray) -> None:
     for place in draft.graph.ranks:
         is_row[place.row : place.row + len(place.graph.rows)] = True
     device = np.isin(table.kind, _DEVICE)
-    _set(draft, inside & (table.kind == EdgeKind.HOST), 0, columns, cpu=True)
+    _set(draft, inside & (table.kind == EdgeKind.HOST), 0, columns)
+    gone = inside[draft.host_rows][:, None] & columns[None, :]
+    draft.host_ns = {kind: np.where(gone, 0, spent) for kind, spent in draft.host_ns.items()}
     _shorten_last(draft, bursts, columns)
     latency = draft.by_end(*draft.assume("graph_latency_ns"))
     turnaround = draft.by_end(*draft.assume("graph_turnaround_ns"))
@@ -112,12 +117,11 @@ def _replace(draft: Draft, bursts: Bursts, columns: BoolArray) -> None:
     draft.add(more)
 
 
-def _set(draft: Draft, chosen: BoolArray, value: IntArray | int, columns: BoolArray, *, cpu: bool = False) -> None:
+def _set(draft: Draft, chosen: BoolArray, value: IntArray | int, columns: BoolArray) -> None:
     rows = np.flatnonzero(chosen)
-    holds = (draft.lag_ns[rows] > NEVER) & columns[None, :]
-    draft.lag_ns[rows] = np.where(holds, np.broadcast_to(value, (len(VARIANTS),))[None, :], draft.lag_ns[rows])
-    if cpu:
-        draft.cpu_ns[rows] = np.where(holds, 0, draft.cpu_ns[rows])
+    draft.set_lags(
+        rows, np.where(columns[None, :], np.broadcast_to(value, (len(VARIANTS),)), draft.lag_ns[rows])
+    )
 
 
 def _shorten_last(draft: Draft, bursts: Bursts, columns: BoolArray) -> None:
@@ -134,10 +138,14 @@ def _shorten_last(draft: Draft, bursts: Bursts, columns: BoolArray) -> None:
     low, high = (base[end] + node[end] * bursts.nodes[of] for end in (0, 1))
     takes = np.stack([high if variant.high else low for variant in VARIANTS], axis=1)
     after = draft.lag_ns[rows] - call_ns[table.source[rows]][:, None] + takes
-    draft.lag_ns[rows] = np.where(columns[None, :] & (draft.lag_ns[rows] > NEVER), np.maximum(after, 0), draft.lag_ns[rows])
+    draft.lag_ns[rows] = np.where(
+        columns[None, :] & (draft.lag_ns[rows] > NEVER), np.maximum(after, 0), draft.lag_ns[rows]
+    )
 
 
-def _entries(draft: Draft, bursts: Bursts, incoming: BoolArray, inside: BoolArray, columns: BoolArray) -> list[Added]:
+def _entries(
+    draft: Draft, bursts: Bursts, incoming: BoolArray, inside: BoolArray, columns: BoolArray
+) -> list[Added]:
     """What any node waited for outside holds the whole replay: every node that waits for no other."""
     table, of = draft.edges, bursts.of_event
     has_inner = np.zeros(len(draft.graph), bool)

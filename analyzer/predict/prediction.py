@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from analyzer.model import IntArray
 from analyzer.predict.apply import apply
 from analyzer.predict.assumptions import Assumption, resolve
+from analyzer.predict.bound import most_gain_ns, path_edges
 from analyzer.predict.changes import Change
 from analyzer.predict.draft import Draft, unchanged
-from analyzer.predict.event_graph import EventGraph
-from analyzer.predict.forward import CircleError, Scenarios, replay, source_event, time_order
-from analyzer.predict.steps import Steps, step_lengths
+from analyzer.predict.edges import BoolArray
+from analyzer.predict.event_graph import EventGraph, source_event, time_order
+from analyzer.predict.forward import CircleError, Scenarios, replay
+from analyzer.predict.steps import Steps, step_lengths, step_span
 from analyzer.predict.validation import OddEven
 
+AT_ONCE = 8
+"""So many changes in one pass: it costs little more than one, but memory for each."""
 Z95 = 1.96
 """Normal quantile of a two-sided 95 % interval."""
 MODEL_SHARE, GAIN_SHARE = 0.005, 0.05
@@ -29,10 +33,14 @@ So much replays miss by against simulated truth where nothing is open (docs/accu
 
 @dataclass(frozen=True)
 class Prediction:
-    """Mean step time after a change, ns. ``observed_ns``: before it; ``range_ns``: lower and upper end."""
+    """Mean step time after a change, ns. ``observed_ns``: before it; ``range_ns``: lower and upper end.
+
+    ``most_gain_ns``: what the change takes off the critical path, a bound on what it can give; None: no bound.
+    """
 
     observed_ns: float
     range_ns: tuple[float, float]
+    most_gain_ns: float | None
     steps: int
     assumptions: tuple[Assumption, ...]
     notes: tuple[str, ...]
@@ -44,21 +52,45 @@ class Prediction:
 
 
 @dataclass(frozen=True)
-class Replayed:
-    """A change replayed once, to be read for any steps. Columns are the variants."""
+class Base:
+    """The unchanged capture under every variant, (s, m) ``times``; and the critical paths asked for so far."""
 
     graph: EventGraph
-    before: IntArray
-    before_body: IntArray
-    after: IntArray
-    after_body: IntArray
+    scenarios: Scenarios
+    times: IntArray
+    _paths: dict[Steps, tuple[IntArray, BoolArray] | None] = field(default_factory=dict)
+
+    def path(self, steps: Steps) -> tuple[IntArray, BoolArray] | None:
+        """Edges of the critical path that ends the steps, and (s,) which events lie in them; None without any."""
+        if steps not in self._paths:
+            self._paths[steps] = self._find(steps)
+        return self._paths[steps]
+
+    def _find(self, steps: Steps) -> tuple[IntArray, BoolArray] | None:
+        at = self.times[:, 0]
+        span = step_span(self.graph, steps, self.times[:, :1], self.scenarios.body_ns[:, :1])
+        if span is None:
+            return None
+        inside = np.zeros(len(self.graph), bool)
+        for begin, end in span.bounds_ns.tolist():
+            inside |= (at > begin) & (at <= end)
+        return path_edges(self.graph, self.scenarios, at, span.last_event), inside
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """A change replayed once, (s, m) ``times``, to be read for any steps."""
+
+    base: Base
+    scenarios: Scenarios
+    times: IntArray
     assumptions: tuple[Assumption, ...]
     notes: tuple[str, ...]
 
     def predict(self, steps: Steps, checked: OddEven) -> Prediction:
         """The mean over the steps: observed, less what each variant gains; widened by what replays scatter."""
-        was = step_lengths(self.graph, steps, self.before, self.before_body)
-        now = step_lengths(self.graph, steps, self.after, self.after_body)
+        was = step_lengths(self.base.graph, steps, self.base.times, self.base.scenarios.body_ns)
+        now = step_lengths(self.base.graph, steps, self.times, self.scenarios.body_ns)
         observed = float(was[:, 0].mean())  # the first variant is the capture itself
         gain = (was - now).mean(axis=0)
         ends = np.maximum(observed - gain, 0.0)
@@ -67,33 +99,62 @@ class Replayed:
         return Prediction(
             observed_ns=observed,
             range_ns=(max(float(ends.min()) - scatter, 0.0), float(ends.max()) + scatter),
+            most_gain_ns=self._most_gain(steps),
             steps=len(steps),
             assumptions=self.assumptions,
             notes=self.notes,
         )
 
+    def _most_gain(self, steps: Steps) -> float | None:
+        """Mean over the steps of what the change takes off the critical path."""
+        found = self.base.path(steps)
+        if found is None:
+            return None
+        total = most_gain_ns(self.base.graph, self.base.scenarios, self.scenarios, *found)
+        return None if total is None else total / len(steps)
+
 
 @dataclass
 class Predictor:
-    """Replays changes of one graph. The unchanged capture is replayed once for all of them."""
+    """Replays changes of one graph, many in one pass. The unchanged capture is replayed once for all of them."""
 
     graph: EventGraph
     assumptions: Mapping[str, Assumption]
 
     def __post_init__(self) -> None:
-        base = unchanged(self.graph, self.assumptions)
-        self._before, self._before_body = replay(self.graph, base.scenarios()), base.body_ns
+        scenarios = unchanged(self.graph, self.assumptions).scenarios()
+        self.base = Base(self.graph, scenarios, replay(self.graph, scenarios))
 
-    def replay(self, changes: Sequence[Change]) -> Replayed:
-        """Replay several changes together. Raises UsageError where the capture lacks what one of them needs."""
+    def draft(self, changes: Sequence[Change]) -> Draft:
+        """Several changes together. Raises UsageError where the capture lacks what one of them needs."""
         draft = unchanged(self.graph, self.assumptions)
         for change in changes:
             apply(draft, change)
-        after = _replayed(draft)
+        return draft
+
+    def replay(self, changes: Sequence[Change]) -> Replayed:
+        """The same, replayed."""
+        return self.replay_all([self.draft(changes)])[0]
+
+    def replay_all(self, drafts: Sequence[Draft]) -> list[Replayed]:
+        """Replay drafts; those with the capture's own edges side by side."""
+        times: dict[int, IntArray] = {}
+        alike = [at for at, draft in enumerate(drafts) if not draft.added]
+        for first in range(0, len(alike), AT_ONCE):
+            some = alike[first : first + AT_ONCE]
+            together = Scenarios(
+                drafts[some[0]].edges,
+                np.concatenate([drafts[at].lag_ns for at in some], axis=1),
+                np.concatenate([drafts[at].body_ns for at in some], axis=1),
+            )
+            parts = np.split(replay(self.graph, together), len(some), axis=1)
+            times |= dict(zip(some, parts, strict=True))
+        times |= {at: _replayed(draft) for at, draft in enumerate(drafts) if draft.added}
+        return [self._result(draft, times[at]) for at, draft in enumerate(drafts)]
+
+    def _result(self, draft: Draft, times: IntArray) -> Replayed:
         used = tuple(self.assumptions[name] for name in sorted(draft.assumed))
-        return Replayed(
-            self.graph, self._before, self._before_body, after, draft.body_ns, used, tuple(draft.notes)
-        )
+        return Replayed(self.base, draft.scenarios(), times, used, tuple(draft.notes))
 
 
 def assumptions_of(graph: EventGraph, overrides: Mapping[str, tuple[int, int]]) -> dict[str, Assumption]:

@@ -11,20 +11,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from analyzer.categories import Category
-from analyzer.cuda_api import LAUNCHES
-from analyzer.model import IntArray
+from analyzer.model import Columns, IntArray
 from analyzer.predict.device import device_edges
 from analyzer.predict.edges import BoolArray, Edges, join_edges
-from analyzer.predict.host import HostEvents, Role, host_events
+from analyzer.predict.host_edges import host_edges
+from analyzer.predict.host_events import HostEvents, Role, find_waits, host_events
 from analyzer.reconstruct.rank import HOST, RankAccount
 
 
 @dataclass(frozen=True)
-class DeviceRows:
+class DeviceRows(Columns):
     """Device work of one rank, (n,) columns in the total order.
 
     ``name``: index into ``RankGraph.names``. ``scalable``: a kernel that a faster one could replace; copies and
-    collectives are none. ``window``: ordinal of the step that launched it, -1 none. ``replay``: ordinal of the graph
+    collectives are none. ``small``: one whose grid leaves most of the device without a block. ``copies``: copies and
+    sets. ``window``: ordinal of the step that launched it, -1 none. ``replay``: ordinal of the graph
     launch, -1 eager. ``entry``: host event at which its launch call began, -1 none.
     """
 
@@ -32,13 +33,12 @@ class DeviceRows:
     end_ns: IntArray
     name: IntArray
     scalable: BoolArray
+    small: BoolArray
+    copies: BoolArray
     window: IntArray
     replay: IntArray
     lane: IntArray
     entry: IntArray
-
-    def __len__(self) -> int:
-        return len(self.start_ns)
 
 
 @dataclass(frozen=True)
@@ -59,17 +59,14 @@ class Measured:
 class RankGraph:
     """Events, edges and windows of one rank.
 
-    ``returning_launch``: (h,) the return of a launch that a full queue held. ``host_window``: (h,) step to which each
-    host event belongs, -1 none.
-    ``collective_row``, ``collective_bytes``: (c,) device row and size (-1 not recorded) of each of its collectives.
-    ``step_events``: (w, 2) host
-    events at which each step's range begins and ends, None where steps have none. ``host_windows``: (w, 2) events at which each window begins
-    and ends at the host boundary, None at the device's.
+    ``host_window``: (h,) step to which each host event belongs, -1 none. ``collective_row``, ``collective_bytes``:
+    (c,) device row (-1 cut off) and size (-1 not recorded) of each of its collectives. ``step_events``: (w, 2) host
+    events at which each step's range begins and ends, None where steps have none. ``host_windows``: the same of the
+    windows at the host boundary, None at the device's. ``first``, ``last``: the windows that the events cover.
     """
 
     rank: int
     host: HostEvents
-    returning_launch: BoolArray
     rows: DeviceRows
     names: tuple[str, ...]
     edges: Edges
@@ -77,6 +74,8 @@ class RankGraph:
     collective_row: IntArray
     collective_bytes: IntArray
     windows: int
+    first: int
+    last: int
     step_events: IntArray | None
     host_windows: IntArray | None
     measured: Measured
@@ -84,12 +83,17 @@ class RankGraph:
     burst_gap_ns: int
 
 
-def rank_graph(account: RankAccount, rank: int) -> RankGraph | None:
-    """The event graph of a rank; None without any window or device work."""
+def rank_graph(account: RankAccount, rank: int, small: BoolArray | None = None) -> RankGraph | None:
+    """The event graph of a rank; None without any window or device work.
+
+    ``small``: (n,) device rows whose grid is known to leave most of the device without a block.
+    """
     if not account.windows or not len(account.work):
         return None
-    events, between = host_events(account)
-    rows, names = _rows(account, events)
+    waits = find_waits(account)
+    events = host_events(account, waits)
+    nothing = np.zeros(len(account.work), bool)
+    rows, names = _rows(account, events, nothing if small is None else small)
     host_windows = None
     if account.boundary == HOST:
         host_windows = np.array(
@@ -103,25 +107,23 @@ def rank_graph(account: RankAccount, rank: int) -> RankGraph | None:
     return RankGraph(
         rank=rank,
         host=events,
-        returning_launch=_returning_launch(account, events),
         rows=rows,
         names=names,
-        edges=join_edges([between, device_edges(account, rows.entry, len(events))]),
+        edges=join_edges(
+            [host_edges(account, events, waits), device_edges(account, rows.entry, len(events))]
+        ),
         host_window=np.searchsorted(account.steps.start_ns, events.at_ns, side="right") - 1,
         collective_row=account.arrivals.arrivals.row,
         collective_bytes=account.arrivals.arrivals.bytes,
         windows=len(account.windows),
+        first=0,
+        last=len(account.windows) - 1,
         step_events=_step_events(account, events),
         host_windows=host_windows,
         measured=_measured(account),
         memory_bytes_per_s=None if info is None else info.memory_bytes_per_s,
         burst_gap_ns=max((known.burst_gap_ns for known in account.account.built.values()), default=0),
     )
-
-
-def _returning_launch(account: RankAccount, events: HostEvents) -> BoolArray:
-    kind = account.calls.kind[events.call] if len(account.calls) else np.zeros(len(events), np.int8)
-    return np.asarray((events.role == Role.RETURN) & (events.call >= 0) & np.isin(kind, list(LAUNCHES)), bool)
 
 
 def _event_at(events: HostEvents, at_ns: int, thread: int) -> int:
@@ -146,7 +148,7 @@ def _step_events(account: RankAccount, events: HostEvents) -> IntArray | None:
     return found if (found[:, 0] >= 0).all() else None
 
 
-def _rows(account: RankAccount, events: HostEvents) -> tuple[DeviceRows, tuple[str, ...]]:
+def _rows(account: RankAccount, events: HostEvents, small: BoolArray) -> tuple[DeviceRows, tuple[str, ...]]:
     work, calls = account.work, account.calls
     begins = np.flatnonzero(events.role == Role.CALL)
     at_call = np.full(len(calls), -1, np.int64)
@@ -157,11 +159,14 @@ def _rows(account: RankAccount, events: HostEvents) -> tuple[DeviceRows, tuple[s
     window = np.zeros(len(work), np.int64) if account.assignment is None else account.assignment.of_row
     if account.boundary == HOST:
         window = np.full(len(work), -1, np.int64)
+    scalable = np.asarray(work.kernels & (work.own_label == Category.KERNEL), bool)
     rows = DeviceRows(
         start_ns=work.start_ns,
         end_ns=work.end_ns,
         name=name.astype(np.int64).reshape(-1),
-        scalable=np.asarray(work.kernels & (work.own_label == Category.KERNEL), bool),
+        scalable=scalable,
+        small=scalable & small,
+        copies=np.asarray(work.own_label == Category.COPY, bool),
         window=window,
         replay=work.replay,
         lane=work.lane.astype(np.int64),
@@ -177,7 +182,9 @@ def _measured(account: RankAccount) -> Measured:
     durations = calls.end_ns[free] - calls.start_ns[free]
     known = account.constants.latency
     latency = [
-        (value.low_ns, value.high_ns) for api, value in known.items() if "GraphLaunch" in api and value.samples
+        (value.low_ns, value.high_ns)
+        for api, value in known.items()
+        if "GraphLaunch" in api and value.samples
     ]
     inner = np.flatnonzero((replays.inner >= 0) & ~replays.inner_inferred)
     gaps = work.start_ns[inner] - work.end_ns[replays.inner[inner]]

@@ -59,12 +59,12 @@ def odd_even(graph: EventGraph, all_steps: Sequence[Steps]) -> OddEven:
     lag = observed(graph)
     learned = _with_learned_lags(graph, window, lag)
     body = graph.body_ns[:, None]
-    before = replay(graph, Scenarios(graph.edges, lag[:, None], body))
-    after = replay(graph, Scenarios(graph.edges, learned[:, None], body))
+    both = Scenarios(graph.edges, np.stack((lag, learned), axis=1), np.repeat(body, 2, axis=1))
+    times = replay(graph, both)
     errors = []
     for steps in all_steps:
         even = _even(steps)
-        was, now = (step_lengths(graph, steps, times, body)[:, 0][even] for times in (before, after))
+        was, now = step_lengths(graph, steps, times, both.body_ns)[even].T
         errors.append(((now - was) / np.maximum(was, 1))[was > 0])
     error = np.concatenate(errors)
     if not len(error):
@@ -75,7 +75,7 @@ def odd_even(graph: EventGraph, all_steps: Sequence[Steps]) -> OddEven:
 
 def _even(steps: Steps) -> IntArray:
     """Positions of the steps whose windows are even on the first rank that has them."""
-    windows = steps.windows if steps.rank is not None else [min(step.items())[1] for step in steps.members]
+    windows = steps.windows if steps.rank is not None else [min(step)[1] for step in steps.members]
     return np.flatnonzero(np.array(windows, np.int64) % 2 == 0)
 
 

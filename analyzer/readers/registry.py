@@ -12,6 +12,7 @@ from analyzer.errors import TraceError
 from analyzer.model import Trace
 from analyzer.progress import NoProgress, Progress
 from analyzer.readers import describe
+from analyzer.readers.run import how_a_run_ended
 
 _HEAD_BYTES = 256
 _JSON_START = re.compile(rb"(?:\xef\xbb\xbf)?\s*[{\[]")
@@ -116,6 +117,10 @@ def _traces_in(folder: Path) -> list[Path]:
         if any(folder.glob("rank*.tokens.jsonl")):
             why = "holds a client's token log and no trace; this version analyzes traces only"
             raise TraceError(str(folder), "", why, "give the folder of the engine's capture")
+        untraced = how_a_run_ended(folder)
+        if untraced:
+            why = f"no rank of this run left a trace ({untraced})"
+            raise TraceError(str(folder), "", why, "see the notes in its manifest.json, and capture again")
         raise TraceError(str(folder), "", "the folder holds no trace", describe.ACCEPTED)
     return traces
 

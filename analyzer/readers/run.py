@@ -10,6 +10,8 @@ from analyzer.errors import TraceError
 from collectors import manifest
 from collectors.manifest import Manifest, ManifestError, RankRecord
 
+_RANKS_SHOWN = 4
+
 
 @dataclass(frozen=True)
 class Run:
@@ -46,6 +48,19 @@ def find_run(
             "give the files of one run at a time",
         )
     return mine[0] if mine else None
+
+
+def how_a_run_ended(folder: Path) -> str:
+    """How the ranks of a run folder ended, in words: ``rank 0 failed, exit code 7``; empty where it is none."""
+    place = folder / manifest.NAME
+    if not place.is_file() or not _is_one(place):
+        return ""
+    words = [
+        f"rank {record.rank} {'did not end' if record.status == 'running' else record.status}"
+        + (f", exit code {record.exit_code}" if record.exit_code is not None else "")
+        for record in _read(place).manifest.ranks[:_RANKS_SHOWN]
+    ]
+    return "; ".join(words)
 
 
 def _is_one(path: Path) -> bool:

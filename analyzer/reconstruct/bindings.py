@@ -169,9 +169,9 @@ def _event_predecessors(
     unresolved = int((~np.isin(record, process.event_records.correlation) | (record == 0)).sum())
     origin, row = source[waits.wait], waits.row
     known = origin >= 0
-    before = known & (origin < row)
-    discarded = int((known & ~before).sum())  # clock noise: they hold nothing
-    origin, row = origin[before], row[before]
+    in_order = known & (origin < row)
+    discarded = int((known & ~in_order).sum())  # clock noise: they hold nothing
+    origin, row = origin[in_order], row[in_order]
     order = np.lexsort((origin, work.end_ns[origin], row))  # of several the last to end
     event[row[order]] = origin[order]
     _legacy_stream_order(event, work, process, targets)
@@ -198,9 +198,7 @@ def stream_waits(work: Work, calls: Calls, targets: SyncTargets, replays: Replay
     waits = np.flatnonzero((calls.kind == CallKind.STREAM_WAIT) & (calls.result <= 0))
     lane, _ = targets.sync_row(waits)
     every_root = np.flatnonzero(replays.is_root)
-    roots_of = {
-        replay: every_root[at] for replay, at in group_indices(work.replay[every_root]).items()
-    }
+    roots_of = {replay: every_root[at] for replay, at in group_indices(work.replay[every_root]).items()}
     pairs = [np.empty((2, 0), np.int64)]
     for value in np.unique(lane[lane >= 0]).tolist():
         here = np.flatnonzero(lane == value)

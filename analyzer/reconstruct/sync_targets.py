@@ -165,7 +165,7 @@ class SyncTargets:
         return found
 
     def parts_before_record(self, record_correlation: IntArray) -> list[IntArray]:
-        """Arrays of rows (m,), -1 none: all that an event may have waited for, where ``before_record`` says what it did.
+        """Arrays of rows (m,), -1 none: all that an event may have waited for; ``before_record`` says what it did.
 
         By covered stream its last work, its last replay, and what its pending waits wait for.
         """

@@ -9,6 +9,7 @@ from fractions import Fraction
 from analyzer.categories import CATEGORY_NAMES
 from analyzer.diagnosis import Budget, Diagnosis
 from analyzer.explain.focus import leading_budgets, mean_step
+from analyzer.report import whole_capture
 from analyzer.report.escape import cell, code, prose
 from analyzer.report.labels import (
     CATEGORY_WORDS,
@@ -102,7 +103,7 @@ def _view(diagnosis: Diagnosis, budget: Budget) -> BudgetView:
     if budget.exposed_ns_total is not None:
         exposed = _partition(budget.exposed_ns_total, EXPOSURE_WORDS, per, "Device")
     return BudgetView(
-        title=f"Phase {code(budget.phase)}: {ms(budget.step_ns_total, per)} ms per step",
+        title=f"Phase {code(budget.phase)}: {ms(budget.step_ns_total, per)} ms {whole_capture.span(budget)}",
         intro=_intro(budget, len(peers)),
         path=_partition(budget.path_ns_total, CATEGORY_WORDS, per, "On the path"),
         exposed=exposed,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from analyzer.apportion import largest_remainder
 from analyzer.comparison.result import Comparison, Difference, PhasePair, Side, StepDelta
+from analyzer.report import comparison_predictions
 from analyzer.report.comparison_changes import changes, changes_intro, replaced
 from analyzer.report.comparison_replays import by_graph, by_phase, by_shape
 from analyzer.report.escape import cell, code, prose
@@ -57,7 +58,8 @@ def render_comparison(
             graphs=by_graph(comparison),
             pairs=_pairs(comparison.pairs) if len(comparison.pairs) > 1 else "",
             unpaired=_unpaired(comparison.unpaired_phases),
-            predictions=_predictions(comparison),
+            predictions=comparison_predictions.not_tested(comparison),
+            tested=comparison_predictions.tested_table(comparison),
             undeclared=", ".join(prose(name) for name in comparison.undeclared) or "nothing",
             figures=[(prose(link.title), prose(link.alt_text), link.path) for link in figures],
             not_drawn=[(code(one.name), prose(one.why)) for one in not_drawn],
@@ -221,15 +223,8 @@ def _unpaired(phases: Sequence[Difference]) -> str:
     return ", ".join(f"{code(one.a)} in A" if one.b == "none" else f"{code(one.b)} in B" for one in phases)
 
 
-def _predictions(comparison: Comparison) -> str:
-    rows = comparison.predictions
-    if not rows:
-        return "the first run's diagnosis holds none."
-    return "; ".join(f"{code(row.hypothesis)} {row.verdict}" for row in rows) + "."
-
-
 def terminal_lines(comparison: Comparison) -> list[str]:
-    """The answer in two lines for a terminal."""
+    """The answer in two or three lines for a terminal."""
     head = comparison.pairs[0]
     delta = comparison.step_delta_ns
     told = f"step {ms(head.a.mean)} -> {ms(head.b.mean)} ms"
@@ -243,4 +238,5 @@ def terminal_lines(comparison: Comparison) -> list[str]:
         work += f"; A's mean step over B's {comparison.speedup:.3f}x{_ratio_interval(comparison)}"
     else:
         work += f"; {comparison.speedup_because}"
-    return [told, work]
+    predicted = comparison_predictions.line(comparison)
+    return [told, work, *([predicted] if predicted else [])]

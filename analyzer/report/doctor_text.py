@@ -12,6 +12,7 @@ from analyzer.report.cautions import ranks_text
 from analyzer.report.escape import visible
 from analyzer.report.labels import RULE_WORDS
 from analyzer.report.numbers import count
+from analyzer.report.record_words import records_in_words
 from analyzer.report.tables import section
 
 WIDTH = 110
@@ -125,12 +126,14 @@ def _files(files: Sequence[FileCheck]) -> Iterator[str]:
 
 def _group(members: Sequence[FileCheck]) -> Iterator[str]:
     file = members[0]
-    held = [f"{name} {_span(name, members)}" for name, rows in file.records.items() if rows]
+    held = [
+        f"{records_in_words([name])} {_span(name, members)}" for name, rows in file.records.items() if rows
+    ]
     empty = [name for name, rows in file.records.items() if not rows]
     yield from _wrapped(f"{visible(file.profiler, 60)}: {', '.join(held) or 'no rows'}", "  ")
     if empty:
-        yield from _wrapped(f"places without rows: {', '.join(empty)}", "  ")
-    yield from _wrapped(f"not captured: {', '.join(file.not_captured) or 'nothing missing'}", "  ")
+        yield from _wrapped(f"places without rows: {records_in_words(empty)}", "  ")
+    yield from _wrapped(f"not captured: {records_in_words(file.not_captured) or 'nothing missing'}", "  ")
     for note in file.notes:
         yield from _note(note, "  ")
     alike: dict[str, list[str]] = {}

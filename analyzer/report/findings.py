@@ -8,6 +8,7 @@ from analyzer.diagnosis import Diagnosis, HostCulprit, Hypothesis, Kernel, Measu
 from analyzer.explain.focus import leading_budgets
 from analyzer.report.escape import code, prose
 from analyzer.report.numbers import count, ms, percent, plain, share
+from analyzer.report.predictions import against
 from analyzer.report.ranks import late_rank_sentence
 
 FINDINGS_SHOWN = 3
@@ -176,6 +177,7 @@ def _finding(diagnosis: Diagnosis, rows: list[Hypothesis]) -> Finding:
     lines = [
         ("Measured", _measured_of_step(diagnosis, row)),
         ("At most", _bound(row)),
+        ("Predicted", _predicted(diagnosis, row)),
         ("Look first", look_first(diagnosis, row)),
         ("One change", " ".join(filter(None, (sentence(row.intervention), sentence(row.undo))))),
         ("Check", f"{sentence(row.discriminating_check)} Disproof: {sentence(row.disproof)}"),
@@ -214,11 +216,18 @@ def _measured_of_step(diagnosis: Diagnosis, row: Hypothesis) -> str:
 def _bound(row: Hypothesis) -> str:
     if row.gain_upper_bound_ns is None:
         return "no bound known"
-    text = f"{ms(row.gain_upper_bound_ns)} ms per step less: a bound on what any change of it can give, no prediction"
-    if row.predicted_step_ns is not None:
-        low, high = row.predicted_step_ns
-        text += f". Predicted step: {ms(low)} to {ms(high)} ms (model)"
-    return text
+    return f"{ms(row.gain_upper_bound_ns)} ms per step less: a bound on what any change of it can give, no prediction"
+
+
+def _predicted(diagnosis: Diagnosis, row: Hypothesis) -> str:
+    """The mean step that a replay gives with one change, and what that change is."""
+    for found in diagnosis.whatif.changes if diagnosis.whatif is not None else ():
+        if row.id in found.hypotheses and found.phase == row.phase and found.predicted_step_ns is not None:
+            low, high = found.predicted_step_ns
+            change = against(found.predicted_step_ns, found.step_ns or 0)
+            told = f"{ms(low)} to {ms(high)} ms per step with {code(found.change)}"
+            return f"{told} ({change}; a model, to be tested by it)"
+    return ""
 
 
 def look_first(diagnosis: Diagnosis, row: Hypothesis) -> str:

@@ -8,6 +8,7 @@ from analyzer.report.escape import visible
 from analyzer.report.inspection import InspectedInput, InspectedRank, Inspection, Work
 from analyzer.report.labels import RULE_WORDS
 from analyzer.report.numbers import count, int_ranges, ms, share
+from analyzer.report.record_words import records_in_words
 from analyzer.report.tables import columns, section
 
 TOP = 10
@@ -49,8 +50,8 @@ def _input(source: InspectedInput) -> Iterator[str]:
     partial = ", cut off or damaged" if source.partial else ""
     profiler, schema = _name(source.profiler_version), _name(source.schema_version)
     yield f"  {source.kind}, profiler {profiler}, schema {schema}{partial}"
-    yield f"  captured: {', '.join(source.captured) or 'nothing'}"
-    yield f"  not captured: {', '.join(source.not_captured) or 'nothing missing'}"
+    yield f"  captured: {records_in_words(source.captured) or 'nothing'}"
+    yield f"  not captured: {records_in_words(source.not_captured) or 'nothing missing'}"
     if source.settings:
         yield "  settings: " + ", ".join(
             f"{_name(key)}={_name(value)}" for key, value in source.settings.items()

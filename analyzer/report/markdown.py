@@ -18,6 +18,7 @@ from analyzer.report import (
     launches,
     ledgers,
     overview,
+    predictions,
     ranks,
     views,
 )
@@ -92,6 +93,7 @@ def render(
             hypotheses=hypotheses.hypothesis_table(diagnosis) if diagnosis.hypotheses else "",
             unmeasured_ids=hypotheses.unmeasured_ids(diagnosis),
             hypothesis_notes=hypotheses.hypothesis_notes(diagnosis),
+            predictions=predictions.predictions(diagnosis),
             quality=ledgers.quality_table(diagnosis),
             undeclared=[prose(name) for name in diagnosis.undeclared],
             unmeasured=ledgers.unmeasured_table(diagnosis),

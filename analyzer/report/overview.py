@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from analyzer.categories import CATEGORY_NAMES, EXPOSURE_NAMES
 from analyzer.diagnosis import Budget, Diagnosis, Hypothesis
+from analyzer.report import whole_capture
 from analyzer.report.budgets import disagreement, leading
 from analyzer.report.escape import cell, code
 from analyzer.report.labels import CATEGORY_WORDS
@@ -55,8 +56,10 @@ def _answer(diagnosis: Diagnosis, budget: Budget) -> str:
         if text
     ]
     step = ms(budget.step_ns_total, max(budget.windows, 1))
-    head = f"Phase {code(budget.phase)}, {_where(diagnosis, budget)}: **{step} ms per step**"
-    return f"{head} (mean of {count(budget.windows, 'step')}). {'. '.join(shown)}."
+    head = (
+        f"Phase {code(budget.phase)}, {_where(diagnosis, budget)}: **{step} ms {whole_capture.span(budget)}**"
+    )
+    return f"{head}{whole_capture.mean_of(budget)}. {'. '.join(shown)}."
 
 
 def _where(diagnosis: Diagnosis, budget: Budget) -> str:
@@ -93,7 +96,7 @@ def compact(diagnosis: Diagnosis) -> Compact | None:
     budget = budgets[0]
     step = ms(budget.step_ns_total, max(budget.windows, 1))
     return Compact(
-        title=f"Phase {code(budget.phase)}, {_where(diagnosis, budget)}: {step} ms per step",
+        title=f"Phase {code(budget.phase)}, {_where(diagnosis, budget)}: {step} ms {whole_capture.span(budget)}",
         path=_path_table(budget),
         device=_device_line(budget),
         disagreement=disagreement(budget),
@@ -120,7 +123,8 @@ def _path_table(budget: Budget) -> str:
     ]
     total = sum(values)
     cells.append(["**sum**", "", ms(total, max(budget.windows, 1)), percent(total, total)])
-    return table(["What bounds the step", "In words", "Mean per step, ms", "Share"], cells, left=(0, 1))
+    what = "What bounds it" if budget.phase == whole_capture.PHASE else "What bounds the step"
+    return table([what, "In words", whole_capture.head(budget), "Share"], cells, left=(0, 1))
 
 
 def _device_line(budget: Budget) -> str:

@@ -16,7 +16,7 @@ FILES_SHOWN = 8
 
 def reading(diagnosis: Diagnosis, style: Style) -> list[tuple[str, str]]:
     """Pairs of topic and text: files, ranks, device work, steps, boundary."""
-    run = [] if diagnosis.run is None else [("Run", _run(diagnosis.run, style))]
+    run = [] if diagnosis.run is None else [("Run", _run(diagnosis, diagnosis.run, style))]
     return [
         ("Input", _inputs(diagnosis, style)),
         *run,
@@ -61,14 +61,16 @@ def _inputs(diagnosis: Diagnosis, style: Style) -> str:
     return "; ".join(texts)
 
 
-def _run(run: RunFacts, style: Style) -> str:
-    """Whether all ranks are there, and what the run pins."""
+def _run(diagnosis: Diagnosis, run: RunFacts, style: Style) -> str:
+    """Whether all ranks are there, and what the run pins. One capture around a launcher may hold several ranks."""
     state = "complete" if run.complete else "partial"
     pins = [
         f"{name.replace('_', ' ')} {style.name(pin.value)}{' (declared)' if pin.source == 'declared' else ''}"
         for name, pin in run.pins.items()
     ]
     ranks = count(len(run.ranks), "rank")
+    if any(len(source.ranks) > 1 for source in diagnosis.inputs):
+        ranks = f"{count(len(run.ranks), 'capture')} of {count(len(diagnosis.ranks), 'rank')}"
     return f"{ranks} in {style.name(run.manifest)}, {state}; pinned: {', '.join(pins) or 'nothing'}"
 
 

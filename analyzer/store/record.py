@@ -116,9 +116,24 @@ def _predictions(diagnosis: Diagnosis) -> Iterator[models.Prediction]:
             intervention=row.intervention,
             predicted_low_ns=low,
             predicted_high_ns=high,
-            assumptions=None,  # a diagnosis names none
+            assumptions=_assumptions(diagnosis, row),
             disproof=row.disproof,
         )
+
+
+def _assumptions(diagnosis: Diagnosis, row: Hypothesis) -> str | None:
+    """What the prediction of a hypothesis rests on, as one line; None without a prediction."""
+    if diagnosis.whatif is None or row.predicted_step_ns is None:
+        return None
+    known = {one.name: one for one in diagnosis.whatif.assumptions}
+    for change in diagnosis.whatif.changes:
+        if row.id in change.hypotheses and change.phase == row.phase:
+            parts = [
+                f"{name}={known[name].low}..{known[name].high} ({known[name].source})"
+                for name in change.assumptions
+            ]
+            return "; ".join([change.change, *parts])
+    return None
 
 
 def _predicts(row: Hypothesis) -> bool:

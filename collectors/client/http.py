@@ -28,7 +28,9 @@ def require_httpx(url: str) -> str:
         import httpcore  # noqa: F401
         import httpx
     except ImportError as error:
-        raise CollectError("httpx", "is not installed here", "pip install 'tracebound[client]'") from error
+        raise CollectError(
+            "httpx", "is not installed here", "in tracebound's folder: pip install '.[client]'"
+        ) from error
     try:
         httpx.URL(url)
     except httpx.InvalidURL as error:

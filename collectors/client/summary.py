@@ -48,6 +48,13 @@ _BOUNDARY = (
 )
 
 
+_HINTS = {
+    "not_connected": "check --url, and that the server runs and listens there",
+    "http_status": "check --url with its path, --model and --api-key-env",
+}
+"""What to try where all requests failed alike."""
+
+
 def _requests(told: Sequence[Told], planned: int) -> Iterator[str]:
     failed = failures(told)
     warmup = sum(one.warmup for one in told)
@@ -60,6 +67,9 @@ def _requests(told: Sequence[Told], planned: int) -> Iterator[str]:
     for message in list(dict.fromkeys(one.message for one in told if one.outcome != "complete"))[:3]:
         if message:
             yield f"  server or connection said: {_one_line(message)}"
+    outcomes = {one.outcome for one in told}
+    if len(outcomes) == 1 and (hint := _HINTS.get(outcomes.pop())):
+        yield f"  next: {hint}"
 
 
 def _times(told: Sequence[Told]) -> Iterator[str]:

@@ -11,6 +11,7 @@ import os
 import shlex
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from collectors.errors import CollectError
@@ -20,6 +21,7 @@ from collectors.nsys.installed import ask
 from collectors.nsys.plan import DURATION_S, Wanted, plan
 from collectors.nsys.several import capture_all
 from collectors.options import command_option, common_options, given_command
+from collectors.run_folder import RunFolder
 
 _EXAMPLES = f"""\
 examples:
@@ -29,9 +31,10 @@ examples:
   python -m collectors nsys --range steady --dry-run -- python decode.py
 
 Each rank leaves rankN.nsys-rep, rankN.sqlite and ranks/rankN.json in the folder; one that holds a capture of that
-rank already is refused. The exit code is the command's; 124 past --limit, 2 if the capture could not be made. Without
-a range the capture ends after {DURATION_S} s, and nsys then ends the command (SIGTERM). The .nsys-rep holds the
-environments of the run and of other processes: pass on the .sqlite, where they are removed.
+rank already is refused. The exit code is the command's (with --processes, that of the one that failed first); 124 past
+--limit, 2 if the capture could not be made. Without a range the capture ends after {DURATION_S} s, and nsys then ends
+the command (SIGTERM). The .nsys-rep holds the environments of the run and of other processes: pass on the .sqlite,
+where they are removed.
 """
 
 
@@ -47,7 +50,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=_count,
         default=1,
         metavar="N",
-        help="start the command N times on this host, as N ranks",
+        help="start the command N times on this host, as N ranks, with RANK, LOCAL_RANK and WORLD_SIZE set as torchrun "
+        "does, and OMP_NUM_THREADS=1 where it is not set and N is above 1",
     )
     add("--nsys", default="nsys", metavar="PATH", help="the nsys to use (default: the one on PATH)")
     _what(parser)
@@ -144,9 +148,11 @@ def run(arguments: argparse.Namespace) -> int:
         finish_s=arguments.finish_limit,
     )
     # Made in any case: what this nsys cannot do is told before anything is written.
-    shown = _shown(job, arguments.processes)
+    ranks = _ranks(job, arguments.processes)
+    shown = _shown(job, ranks)
     if arguments.dry_run:
         sys.stdout.write(shown)
+        sys.stderr.write(_would_be_refused(job, [rank for rank, _ in ranks]))
         return 0
     return (
         capture_all(job, arguments.processes) if arguments.processes > 1 else capture(job, dict(os.environ))
@@ -170,16 +176,32 @@ def _wanted(arguments: argparse.Namespace) -> Wanted:
     )
 
 
-def _shown(job: Job, processes: int) -> str:
-    """One command a line, with the files at their final places."""
+def _ranks(job: Job, processes: int) -> list[tuple[int, int | None]]:
+    """Each rank to capture here, and its number on this host."""
     who = who_is_it(job, os.environ)
-    ranks = [(who.rank, who.local_rank)] if processes == 1 else [(rank, rank) for rank in range(processes)]
+    return [(who.rank, who.local_rank)] if processes == 1 else [(rank, rank) for rank in range(processes)]
+
+
+def _shown(job: Job, ranks: Sequence[tuple[int, int | None]]) -> str:
+    """One command a line below what it is for, with the files at their final places."""
     lines: list[str] = []
     for rank, local in ranks:
         stem = Path(job.output) / f"rank{rank}"
         made = plan(job.wanted, job.nsys, stem, job.command, local_rank=local)
-        lines += [f"{shlex.join(one)}\n" for one in made.commands]
+        for what, command in made.described:
+            lines += [f"# rank {rank}: {what}\n", f"{shlex.join(command)}\n"]
     return "".join(lines)
+
+
+def _would_be_refused(job: Job, ranks: Sequence[int]) -> str:
+    """A line where the run itself would not begin, because of what the folder holds; else empty."""
+    folder = RunFolder(job.output, look_only=True)
+    try:
+        for rank in ranks:
+            folder.refuse_used(rank, "nsys")
+    except CollectError as error:
+        return f"warning: without --dry-run this would be refused: {error}\n"
+    return ""
 
 
 def _seconds(text: str) -> int:

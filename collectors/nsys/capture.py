@@ -9,18 +9,18 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-import shlex
 import shutil
 import sqlite3
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from collectors import closing, engines
 from collectors.errors import CollectError
 from collectors.launch import TIMED_OUT, Identity, identity
-from collectors.manifest import Pin, TraceFile
+from collectors.manifest import Pin, RankRecord, TraceFile
 from collectors.nsys import exported, launchers, supervise
 from collectors.nsys.installed import Nsys
 from collectors.nsys.plan import Wanted, export, importing, plan
@@ -51,10 +51,17 @@ def who_is_it(job: Job, environment: Mapping[str, str]) -> Identity:
     return replace(who, local_rank=None, world_size=None) if launchers.launcher_of(job.command) else who
 
 
-def capture(job: Job, environment: Mapping[str, str], *, on_start: Callable[[], None] = lambda: None) -> int:
+def capture(
+    job: Job,
+    environment: Mapping[str, str],
+    *,
+    on_start: Callable[[], None] = lambda: None,
+    say_notes: bool = True,
+) -> int:
     """Capture this rank. Returns the command's exit code, 124 where the limit ended it.
 
-    ``on_start`` is called when the command is first seen to run.
+    ``on_start`` is called when the command is first seen to run. ``say_notes``: on standard error, at the end, what the
+    record notes.
 
     Raises CollectError for whatever keeps the capture from being complete; the record says it too.
     """
@@ -83,11 +90,18 @@ def capture(job: Job, environment: Mapping[str, str], *, on_start: Callable[[], 
             session.finish("killed", files)
             hint = "what it had written was kept; capture again if its end is missing"
             raise CollectError("nsys", one.unfinished, hint)
-        session.finish("complete", files, exit_code=one.exit_code)
-        sys.stderr.write(
-            f"rank {who.rank} captured; next: tracebound diagnose {shlex.quote(str(folder.path))}\n"
-        )
+        session.finish("complete", files, ended_ns=ended.command_ended_ns, exit_code=one.exit_code)
+        if say_notes:
+            said = say_what_is_noted([session.record], named=who.launcher != "plain")
+            sys.stderr.write(said)
+        sys.stderr.write(closing.captured(f"rank {who.rank} captured", job.output, one.exit_code or 0))
         return TIMED_OUT if ended.why == supervise.LIMIT else one.exit_code or 0
+
+
+def say_what_is_noted(records: Sequence[RankRecord], *, named: bool = False) -> str:
+    """The notes of the records, and which variables are not in them, as lines."""
+    noted = closing.notes({record.rank: record.notes for record in records}, named=named)
+    return noted + closing.withheld({record.rank: record.withheld for record in records})
 
 
 class RankCapture:
@@ -134,6 +148,7 @@ class RankCapture:
             on_start=on_start,
         )
         self._say_what_ended_it(ended)
+        self.session.note_down(pins={**engines.loaded(ended.files), **self.session.record.pins})
         return ended
 
     def _say_what_ended_it(self, ended: supervise.Ended) -> None:
@@ -194,6 +209,9 @@ class RankCapture:
             why = _failed(code, words, self.job.finish_s)
             raise CollectError("QdstrmImporter", why, f"the raw stream is kept; {self._room()}")
         stream.unlink()
+        if not self.unfinished:
+            note = "nsys found no importer, and may have said so: the collector imported the report itself"
+            self.session.note_down(notes=[note])
 
     def _why_none(self) -> str:
         wanted = self.job.wanted

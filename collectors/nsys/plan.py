@@ -49,9 +49,12 @@ class Plan:
     notes: list[str]
 
     @property
-    def commands(self) -> list[list[str]]:
-        """Those that will run, in this order."""
-        return [self.profile, *([self.load] if self.load else []), self.export]
+    def described(self) -> list[tuple[str, list[str]]]:
+        """Those that will run, in this order, each with what it is for."""
+        load = (
+            [("a report of what nsys left, as it finds no importer itself", self.load)] if self.load else []
+        )
+        return [("capture", self.profile), *load, ("SQLite export", self.export)]
 
 
 def plan(

@@ -36,6 +36,18 @@ def command_pids(token: str, root: int) -> set[int]:
     return {one.pid for one in found if (one.is_ours or one.pid in below) and not one.is_nsys} - {root}
 
 
+def installed_files(pids: Iterable[int]) -> set[str]:
+    """Files of installed Python packages that these processes have mapped now, of those that may be looked at."""
+    found: set[str] = set()
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            for line in Path(f"/proc/{pid}/maps").read_text(errors="replace").splitlines():
+                path = line[line.find("/") :] if "/" in line else ""
+                if "-packages/" in path:
+                    found.add(path)
+    return found
+
+
 def end_all(token: str) -> None:
     """SIGKILL what the capture started."""
     _end((one for one in _scan(token) if one.is_ours), token)

@@ -5,14 +5,19 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Sequence
 from multiprocessing import get_context
 from multiprocessing.context import SpawnProcess
 from multiprocessing.synchronize import Event
 
+from collectors import closing
 from collectors.errors import CollectError
-from collectors.launch import identity, rank_environment, signals_to
+from collectors.launch import identity, note_on_threads, rank_environment, signals_to
+from collectors.manifest import RankRecord
 from collectors.nsys import launchers
-from collectors.nsys.capture import Job, capture
+from collectors.nsys.capture import Job, capture, say_what_is_noted
+from collectors.nsys.supervise import POLL_S
+from collectors.run_folder import RunFolder
 
 _START_S = 20.0
 """How long the next rank's start waits for this one's."""
@@ -20,7 +25,7 @@ _POLL_S = 0.1
 
 
 def capture_all(job: Job, count: int) -> int:
-    """Start ``count`` ranks and wait for all. Returns the exit code of the first one whose code is not 0.
+    """Start ``count`` ranks and wait for all. Returns the exit code of the one whose command failed first.
 
     Raises CollectError where this process is a rank itself, or the command starts the ranks.
     """
@@ -34,6 +39,7 @@ def capture_all(job: Job, count: int) -> int:
     launcher = launchers.launcher_of(job.command)
     if launcher is not None:
         raise CollectError("--processes", f"{launcher} starts the ranks already", "leave the option out")
+    sys.stderr.write(note_on_threads(count, os.environ))
     context = get_context("spawn")
     ranks: list[SpawnProcess] = []
     told: list[int] = []
@@ -56,9 +62,23 @@ def capture_all(job: Job, count: int) -> int:
             _await(runs, rank)
         for rank in ranks:
             rank.join()
+    records = [
+        record for record in RunFolder(job.output, look_only=True).records() if record.rank < len(ranks)
+    ]
+    sys.stderr.write(say_what_is_noted(records))
     codes = [rank.exitcode or 0 for rank in ranks]
     missed = 128 + told[0] if len(ranks) < count else 0
-    return next((code if code > 0 else 128 - code for code in codes if code), missed)
+    ends = {rank: _ended_ns(rank, records) for rank, code in enumerate(codes) if code}
+    sys.stderr.write(closing.first_to_end(ends, sure_ns=round(2e9 * POLL_S)))
+    failed = sorted(ends, key=lambda rank: (ends[rank] is None, ends[rank] or 0, rank))
+    return next((code if code > 0 else 128 - code for code in (codes[rank] for rank in failed)), missed)
+
+
+def _ended_ns(rank: int, records: Sequence[RankRecord]) -> int | None:
+    """When the command of a rank ended, if it did of itself; its collector may have failed before or after."""
+    return next(
+        (record.ended_ns for record in records if record.rank == rank and record.status == "complete"), None
+    )
 
 
 def _send(rank: SpawnProcess, number: int) -> None:
@@ -75,9 +95,9 @@ def _await(runs: Event, rank: SpawnProcess) -> None:
 
 def _rank(job: Job, rank: int, count: int, runs: Event) -> None:
     os.setsid()  # a terminal's Ctrl-C reaches the parent alone, which passes it on once
-    os.environ.update(rank_environment(rank, count, {}))
+    os.environ.update(rank_environment(rank, count, os.environ))
     try:
-        code = capture(job, dict(os.environ), on_start=runs.set)
+        code = capture(job, dict(os.environ), on_start=runs.set, say_notes=False)
     except CollectError as error:
         sys.stderr.write(f"error: rank {rank}: {error}\n")
         code = error.exit_code

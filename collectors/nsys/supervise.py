@@ -16,7 +16,10 @@ from collectors.errors import CollectError
 from collectors.nsys import processes
 
 LIMIT, HUNG = "limit", "hung"
-_POLL_S = 0.2
+POLL_S = 0.2
+"""How often is looked whether the command still runs."""
+_LATER = 0.25
+"""The next look at what the command has loaded is so much later, of the time since it began."""
 _KILL_S = 5.0
 _COMMAND_S = 30.0
 _WORDS = 400
@@ -27,6 +30,8 @@ class Ended:
     """How nsys ended. ``exit_code``: the command's, which nsys passes on; None where nsys had to be killed.
 
     ``why``: empty where nsys ended by itself, else ``limit`` or ``hung``. ``signalled``: a signal was passed on to it.
+    ``command_ended_ns``: when a command that ended by itself was last seen to run, at most ``POLL_S`` before its end.
+    ``files``: those of installed Python packages that the command was seen to have loaded.
     """
 
     exit_code: int | None
@@ -34,6 +39,8 @@ class Ended:
     started_ns: int
     ended_ns: int
     signalled: bool = False
+    command_ended_ns: int | None = None
+    files: frozenset[str] = frozenset()
 
 
 def profile(
@@ -68,7 +75,8 @@ def profile(
         processes.end_nsys(token)
     if code is not None and code < 0:
         code = 128 - code
-    return Ended(code, why, started, time.time_ns(), bool(passed))
+    command_ended = None if why else watch.last_seen_ns
+    return Ended(code, why, started, time.time_ns(), bool(passed), command_ended, frozenset(watch.files))
 
 
 class _Watch:
@@ -81,6 +89,11 @@ class _Watch:
         self._started = False
         self._known: set[int] = set()
         self._seen_s = time.monotonic()
+        self.last_seen_ns: int | None = None
+        """When the command was last seen to run, wall clock."""
+        self.files: set[str] = set()
+        """Of installed packages, that the command was seen to have loaded."""
+        self._began_s = self._look_s = 0.0
         self._next_s = 0.0
 
     def hung(self) -> bool:
@@ -91,17 +104,25 @@ class _Watch:
             self._known = processes.command_pids(self._token, self._process.pid)
             self._next_s = now + (1.0 if self._started else 0.0)
         if self._known:
-            self._seen_s = now
+            self._seen_s, self.last_seen_ns = now, time.time_ns()
             if not self._started:
-                self._started = True
+                self._started, self._began_s = True, now
                 self._on_start()
+            self._look(now)
         return now - self._seen_s > self._finish_s
+
+    def _look(self, now: float) -> None:
+        """Rarer and rarer, as it holds the command up for a moment: engines are loaded early."""
+        if now >= self._look_s:
+            self._known |= processes.command_pids(self._token, self._process.pid)  # what it started since
+            self.files |= processes.installed_files(self._known)
+            self._look_s = now + _LATER * (now - self._began_s)
 
 
 def _wait(process: subprocess.Popen[bytes], watch: _Watch, until_s: float | None) -> str:
     while True:
         try:
-            process.wait(_POLL_S)
+            process.wait(POLL_S)
         except subprocess.TimeoutExpired:
             if until_s is not None and time.monotonic() > until_s:
                 return LIMIT

@@ -16,7 +16,8 @@ program; ``python -m collectors torch -- CMD`` sets the variables and checks the
 
 What profiling costs is measured as it runs: the median recorded step over the median step before the window, each from
 the return of one ``step()`` to the next call, by the host's clock. The first step, the warm-up and the profiler's own
-transitions are in neither. With fewer than three of either the record has null and says why.
+transitions are in neither. Each median has its 95 % interval, from six steps on, and a cost is certain only where
+the two lie apart. With fewer than three of either the record has null and says why.
 
 What goes wrong before the loop raises CollectError, before any work is lost. In ``step()`` nothing of the collector
 is raised: the capture is given up, the program goes on, and the reason is raised as CollectError where the block

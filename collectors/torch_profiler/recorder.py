@@ -5,9 +5,11 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import time
 from collections.abc import Callable, Mapping
 from types import TracebackType
 
+from collectors import engines
 from collectors.errors import CollectError
 from collectors.manifest import ManifestError, TraceFile
 from collectors.run_folder import RunFolder
@@ -19,6 +21,8 @@ from collectors.torch_profiler.step_times import StepTimes
 from collectors.torch_profiler.window import TORCH_ERRORS, Window
 
 _log = logging.getLogger(__name__)
+LEFT_BY = "the program's loop was left by"
+"""How the note begins that says which exception left the block."""
 _entered: list[Capture] = []
 """The capture that runs in this process, at most one."""
 
@@ -67,6 +71,7 @@ class Capture:
         self._file: TraceFile | None = None
         self._running = False
         self._warned = False
+        self._left_ns = 0
 
     def __enter__(self) -> Capture:
         """Open the rank's record. Raises CollectError where the capture cannot be taken or is used twice."""
@@ -93,6 +98,7 @@ class Capture:
         self._inside, self._advance = False, None
         if self._session is None:
             return
+        self._left_ns = time.time_ns()
         self._sigterm.held = True
         try:
             self._close_window()
@@ -122,7 +128,7 @@ class Capture:
         folder = RunFolder(path)
         refuse_used(folder, who)
         session = Session(
-            folder, "torch", command=sys.orig_argv, pins=self._settings.pins, who=who
+            folder, "torch", command=sys.orig_argv, pins={**engines.imported(), **self._settings.pins}, who=who
         )  # fmt: skip
         try:
             session.__enter__()
@@ -245,7 +251,7 @@ class Capture:
         if self._file is None and self._failure is None:
             _log.warning("nothing was captured: %s", notes[-1])
         try:
-            self._session.finish(status, notes=notes)
+            self._session.finish(status, ended_ns=self._left_ns, notes=notes)
         except (CollectError, ManifestError) as error:
             self._failure = self._failure or CollectError(
                 str(self._session.folder.path), str(error), "see there"
@@ -257,7 +263,8 @@ class Capture:
         notes = []
         settings, recorded = self._settings, self._window.recorded
         if value is not None:
-            notes.append(f"the program's loop was left by {type(value).__name__}")
+            code = f"({value.code})" if isinstance(value, SystemExit) and isinstance(value.code, int) else ""
+            notes.append(f"{LEFT_BY} {type(value).__name__}{code}")
         if self._failure is not None:
             notes.append(f"the capture failed: {self._failure}")
         elif recorded < settings.active and self.count >= settings.wait + settings.warmup + settings.active:

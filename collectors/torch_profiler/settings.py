@@ -27,7 +27,7 @@ class Settings:
     """Folder of the run (None: capture nothing), the cycle in steps, what else to record, declared pins."""
 
     folder: str | None = None
-    wait: int = 5
+    wait: int = 7
     warmup: int = 2
     active: int = 20
     shapes: bool = False

@@ -39,6 +39,21 @@ def test_diagnose_writes_the_report_and_names_it_on_stdout(pipeline: Stub, tmp_p
     assert pipeline.read_with["paths"] == ["decode.sqlite"]
 
 
+@pytest.mark.parametrize(
+    ("verdicts", "told"),
+    [
+        (["inconclusive", "unmeasured"], "the report says which are open"),
+        (["unmeasured", "contradicted"], "none is open, some are unmeasured: tracebound doctor says what"),
+        (["contradicted"], "none is open"),
+    ],
+)
+def test_what_is_left_where_nothing_is_supported(verdicts: list[str], told: str, pipeline: Stub) -> None:
+    rows = [builder.hypothesis(f"h{at}", verdict=verdict) for at, verdict in enumerate(verdicts)]
+    pipeline.analysis = builder.analysis(hypotheses=rows)
+    said = run("diagnose", "decode.sqlite").stderr
+    assert f"no explanation is supported by this capture; {told}" in said
+
+
 def test_the_default_place_is_the_current_directory(pipeline: Stub, tmp_path: Path) -> None:
     assert run("diagnose", "decode.sqlite").stdout == "DIAGNOSIS.md\n"
     assert (tmp_path / "DIAGNOSIS.md").exists()
@@ -197,8 +212,8 @@ def test_inspect_shows_what_is_there_and_what_is_not(pipeline: Stub) -> None:
     assert result.exit_code == 0
     for part in (
         "decode.sqlite\n  nsys-sqlite, profiler 2024.5.1, schema -",
-        "captured: kernel, copy, call",
-        "not captured: set, graph, graph-node, sync,",
+        "captured: kernels, memory copies, CUDA API calls",
+        "not captured: memory sets, whole graph replays, kernels inside graphs, synchronization records,",
         "7 (3), 13 (1)",
         "5 steps, found by ranges that match the pattern given (decode|prefill)",
         "collective (all_reduce)",

@@ -105,7 +105,7 @@ def test_errors_are_records(
 def test_an_error_message_is_shown_but_not_stored(run: Run) -> None:
     with Server(not_found) as server:
         log = run(server.url)
-    assert "server or connection said: no model m" in log.out
+    assert "server or connection said: no model m\n  next: check --url with its path, --model and" in log.out
     assert "no model m" not in (log.folder / "rank0.tokens.jsonl").read_text()
 
 
@@ -116,6 +116,7 @@ def test_nobody_there(run: Run) -> None:
     assert (log.outcomes(), log.code) == ({0: "not_connected"}, 1)
     assert (log.of("request")[0]["sent_ns"], log.of("request")[0]["connection"]) == (None, None)
     assert log.of("read") == []
+    assert "Connection refused\n  next: check --url, and that the server runs and listens there\n" in log.out
 
 
 def test_a_stream_that_ends_without_a_reason_is_cut_off(run: Run) -> None:

@@ -169,5 +169,8 @@ def test_without_httpx_the_extra_is_named(tmp_path: Path) -> None:
     options = ["client", "--url", "http://h", "--model", "m", "--prompt", "p", "-o", str(tmp_path / "run")]
     done = subprocess.run([sys.executable, "-c", code, *options], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 2
-    assert done.stderr == "error: httpx: is not installed here; next: pip install 'tracebound[client]'\n"
+    assert (
+        done.stderr
+        == "error: httpx: is not installed here; next: in tracebound's folder: pip install '.[client]'\n"
+    )
     assert not (tmp_path / "run").exists()

@@ -15,7 +15,7 @@ import pytest
 
 from collectors import clocks, manifest
 from collectors.errors import CollectError
-from collectors.launch import TIMED_OUT, Identity, identity, rank_environment, run
+from collectors.launch import TIMED_OUT, Identity, identity, note_on_threads, rank_environment, run
 from collectors.run_folder import RunFolder
 from collectors.session import Session
 
@@ -51,7 +51,25 @@ def test_a_rank_that_is_no_number_is_refused() -> None:
 
 
 def test_plain_processes_are_told_apart_like_those_of_torchrun() -> None:
-    assert identity(rank_environment(2, 4, {"A": "b"})) == Identity(2, 2, 4, "torchrun")
+    told = rank_environment(2, 4, {"A": "b"})
+    assert identity(told) == Identity(2, 2, 4, "processes")
+    assert (told["RANK"], told["LOCAL_RANK"], told["WORLD_SIZE"]) == ("2", "2", "4")
+    # a torchrun that one of them starts gives its own ranks
+    inner = {**told, "RANK": "1", "LOCAL_RANK": "1", "WORLD_SIZE": "2", "TORCHELASTIC_RUN_ID": "x"}
+    assert identity(inner) == Identity(1, 1, 2, "torchrun")
+
+
+@pytest.mark.parametrize(
+    ("count", "environment", "threads"),
+    [(2, {}, "1"), (1, {}, None), (2, {"OMP_NUM_THREADS": "6"}, "6")],
+)
+def test_several_processes_get_one_thread_each_unless_the_user_says_how_many(
+    count: int, environment: dict[str, str], threads: str | None
+) -> None:
+    assert rank_environment(0, count, environment).get("OMP_NUM_THREADS") == threads
+    said = note_on_threads(count, environment)
+    assert said.startswith("note: OMP_NUM_THREADS=1 in each of the 2 processes") == (threads == "1")
+    assert bool(said) == (threads == "1")
 
 
 @pytest.mark.parametrize(("code", "expected"), [("pass", 0), ("raise SystemExit(7)", 7)])

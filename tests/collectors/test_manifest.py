@@ -16,6 +16,7 @@ from collectors.manifest import (
     Anchor,
     ClockBound,
     Inflation,
+    Interval,
     Manifest,
     ManifestError,
     Pin,
@@ -53,6 +54,24 @@ def test_what_was_written_is_read_back(tmp_path: Path) -> None:
     assert [record.rank for record in whole.ranks] == [0, 1]
     assert whole.complete
     assert FULL.inflation is not None and FULL.inflation.ratio == 1.2
+
+
+@pytest.mark.parametrize(("low_ns", "costs"), [(104, False), (105, False), (106, True)])
+def test_profiling_costs_where_the_intervals_lie_apart(low_ns: int, costs: bool, tmp_path: Path) -> None:
+    cost = Inflation(110, 100, 10, 10, Interval(low_ns, 120), Interval(98, 105))
+    assert cost.costs == costs
+    path = tmp_path / "rank.json"
+    path.write_text(manifest.encode_record(replace(FULL, inflation=cost)))
+    assert manifest.read_record(path).inflation == cost
+
+
+def test_a_cost_from_before_there_were_intervals_is_read_and_claims_nothing(tmp_path: Path) -> None:
+    data = json.loads(manifest.encode(made(FULL)))
+    for field in ("profiled_interval", "plain_interval"):
+        del data["ranks"][0]["inflation"][field]
+    (record,) = manifest.read(written(tmp_path, data)).ranks
+    assert record.inflation == Inflation(120, 100, 10, 10)
+    assert record.inflation.costs is None
 
 
 def test_fields_of_a_later_version_are_left_out(tmp_path: Path) -> None:
@@ -111,7 +130,8 @@ def test_declared_pins_win_and_differing_ones_name_the_ranks() -> None:
     assert whole.pins["model"] == Pin("m", "declared")
     assert whole.pins["hardware"] == Pin("rank 0: H100; rank 1: H200", "found")
     assert "weights" in whole.undeclared and "model" not in whole.undeclared
-    assert set(whole.undeclared) | set(whole.pins) == set(manifest.PINS)
+    assert {*whole.undeclared, *whole.pins, "timing_boundary"} == set(manifest.PINS)
+    assert "timing_boundary" not in whole.undeclared  # a diagnosis names its own
 
 
 def test_pins_that_differ_are_told_with_both_values() -> None:

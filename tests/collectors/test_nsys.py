@@ -6,6 +6,7 @@ A stand-in plays nsys only where it must hang, and where no capture is made.
 from __future__ import annotations
 
 import importlib.metadata
+import itertools
 import json
 import os
 import resource
@@ -116,7 +117,9 @@ def two_ranks(tmp_path_factory: pytest.TempPathFactory) -> Done:
     folder = tmp_path_factory.mktemp("nsys")
     return collect(
         folder, "--processes", "2", "--pin", "batch=8", "--", PYTHON, "-c", PROGRAM, str(folder),
-        environment={"HF_TOKEN": "hf_NotARealToken123", "NCCL_ALGO": "Ring"},
+        environment={
+            "HF_TOKEN": "hf_NotARealToken123", "NCCL_ALGO": "Ring", "VLLM_API_KEY": "hf_NotARealToken123",
+        },
     )  # fmt: skip
 
 
@@ -169,7 +172,72 @@ def test_no_environment_is_left_in_the_export(two_ranks: Done) -> None:
     content = (two_ranks.folder / "run" / "rank0.sqlite").read_bytes()
     assert b"hf_NotARealToken123" not in content
     assert b"NCCL_ALGO=Ring" in content and b"WORLD_SIZE=2" in content
-    assert any("environment variables were removed" in note for note in two_ranks.records[0].notes)
+    (removed,) = [note for note in two_ranks.records[0].notes if "environment variables were removed" in note]
+    assert f"note: rank 0: {removed}\n" in two_ranks.said or f"note: {removed}\n" in two_ranks.said
+
+
+@real
+def test_what_is_left_out_and_how_the_command_ended_is_said(two_ranks: Done) -> None:
+    folder = two_ranks.folder / "run"
+    assert "note: not recorded, as their values look like credentials: VLLM_API_KEY\n" in two_ranks.said
+    assert f"rank 0 captured; next: tracebound diagnose {folder}\n" in two_ranks.said
+    assert (
+        f"rank 1 captured; the command ended with exit code 7; next: tracebound diagnose {folder}\n"
+        in two_ranks.said
+    )
+    if "Importer error status" in two_ranks.said:
+        assert (
+            "nsys found no importer, and may have said so: the collector imported the report"
+            in two_ranks.said
+        )
+    assert [record.launcher for record in two_ranks.records] == ["processes", "processes"]
+
+
+@real
+def test_an_engine_that_is_installed_and_not_loaded_pins_nothing(two_ranks: Done) -> None:
+    pytest.importorskip("torch")
+    assert ["runtime" in record.pins for record in two_ranks.records] == [False, False]
+
+
+@real
+def test_of_ranks_that_fail_the_first_decides_on_the_exit_code(tmp_path: Path) -> None:
+    """Rank 1 ends with 7 in its first second, rank 0 with 1 three seconds after that."""
+    program = (
+        "import os, sys, time, pathlib; here = pathlib.Path(sys.argv[1]); r = os.environ['RANK']\n"
+        "if r == '0':\n"
+        "    while not (here / 'gone').exists(): time.sleep(0.01)\n"
+        "    time.sleep(3); sys.exit(1)\n"
+        "time.sleep(1); (here / 'gone').touch(); sys.exit(7)\n"
+    )
+    done = collect(tmp_path, "--processes", "2", "--", PYTHON, "-c", program, str(tmp_path))
+    assert [record.exit_code for record in done.records] == [1, 7]
+    assert done.code == 7, done.said
+    assert "note: rank 1 was the first to end, " in done.said
+
+
+@real
+def test_a_launcher_that_nsys_runs_is_no_rank(tmp_path: Path) -> None:
+    """torchrun and two ranks, without a GPU and without ranges: only OS calls tell who did what."""
+    pytest.importorskip("torch.distributed.run")
+    analyzer = pytest.importorskip("analyzer")
+    outputs = pytest.importorskip("analyzer.report.outputs")
+    (tmp_path / "busy.py").write_text(
+        "import pathlib, time\nuntil = time.monotonic() + 3\n"
+        "while time.monotonic() < until: pathlib.Path(__file__).read_text(); sum(range(100_000))\n"
+    )
+    launcher = (PYTHON, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
+    done = collect(tmp_path, "--", *launcher, str(tmp_path / "busy.py"))
+    assert done.code == 0, done.said
+    assert done.records[0].pins["runtime"].value.startswith("torch ")  # torchrun is a part of it
+    capture = analyzer.read(tmp_path / "run")
+    assert capture.ranks == (0, 1)
+    (source,) = capture.sources
+    (entry,) = [row for row in source.quality if row.reason == "process-without-rank"]
+    assert (entry.count, entry.total) == (1, 3)
+    assert "waited for child processes while the others ran" in entry.effect
+    report = outputs.write(analyzer.analyze(capture), tmp_path, figures=False).read_text()
+    assert "- **Run**: 1 capture of 2 ranks in " in report
+    assert "- **Ranks**: 2 ranks (ranks 0-1)" in report
 
 
 @real
@@ -297,8 +365,25 @@ def test_a_dry_run_writes_nothing(tmp_path: Path) -> None:
     assert done.code == 0
     assert not (tmp_path / "run").exists()
     lines = done.said.splitlines()
-    assert lines[0].split()[1] == "profile" and lines[0].endswith("""sh -c 'echo '"'"'a b'"'"''""")
+    assert lines[0] == "# rank 0: capture"
+    assert lines[1].split()[1] == "profile" and lines[1].endswith("""sh -c 'echo '"'"'a b'"'"''""")
+    assert lines[-2] == "# rank 1: SQLite export"
     assert " export " in lines[-1] and lines[-1].endswith("run/rank1.nsys-rep")
+    importers = [(before, line) for before, line in itertools.pairwise(lines) if "Importer -i" in line]
+    assert all("finds no importer itself" in before for before, _ in importers)
+
+
+@real
+def test_a_dry_run_into_a_used_folder_says_that_the_run_would_be_refused(tmp_path: Path) -> None:
+    record = RankRecord(rank=1, collector="nsys", status="complete")
+    RunFolder(tmp_path / "run").write(record)
+    before = sorted(tmp_path.rglob("*"))
+    done = collect(tmp_path, "--dry-run", "--processes", "2", "--", "true")
+    assert done.code == 0
+    why = f"{tmp_path / 'run'}: holds the capture of rank 1 already; next: pass another folder"
+    assert f"warning: without --dry-run this would be refused: {why}" in done.said
+    assert sorted(tmp_path.rglob("*")) == before
+    assert "warning" not in collect(tmp_path, "--dry-run", "--", "true").said
 
 
 def test_without_nsys_the_way_to_get_it_is_told(tmp_path: Path) -> None:

@@ -145,7 +145,7 @@ def test_gpu_metrics_only_where_permitted(nsys: Nsys, local_rank: int | None, op
 
 def test_the_raw_stream_is_imported_only_where_nsys_cannot() -> None:
     old, new = (plan(Wanted(), nsys, STEM, ["cmd"]) for nsys in (OLD, NEW))
-    assert old.commands[1:] == [
+    assert [words for _, words in old.described[1:]] == [
         ["/h/QdstrmImporter", "-i", "run/rank0.qdstrm"],
         ["/o/nsys", "export", "--type=sqlite", "--force-overwrite=true",
          "--output=run/rank0.sqlite", "run/rank0.nsys-rep"],

@@ -15,7 +15,7 @@ from analyzer.pipeline import analyze, read
 from collectors import manifest
 from collectors.cli import main
 from collectors.launch import identity
-from collectors.processes import run_ranks
+from collectors.processes import RankEnd, first_failure, run_ranks
 from tests.collectors.torch_programs import LOOP, RANKS
 
 ROOT = Path(__file__).parents[2]
@@ -72,10 +72,11 @@ def test_every_rank_leaves_a_record_and_a_file(run: tuple[Path, int]) -> None:
         assert (record.world_size, record.local_rank, record.launcher) == (ranks, record.rank, "torchrun")
         assert [file.path for file in record.files] == [f"rank{record.rank}.pt.trace.json.gz"]
         assert (record.captured_steps, record.steps) == (5, "marked")
-        if record.inflation is None:  # three steps of a loop that just began may be slower than profiled ones
+        assert record.notes[-1].startswith("profiling cost not ")  # three plain steps have no interval
+        if record.inflation is None:  # they may be slower than profiled ones, too, in a loop that just began
             assert "still warming up" in record.notes[-1]
         else:
-            assert record.inflation.plain_steps == 3
+            assert (record.inflation.plain_steps, record.inflation.costs) == (3, None)
     assert [record.clock_bound for record in whole.ranks] == [
         None,
         *[manifest.ClockBound(0, 0, 0, 0)] * (ranks - 1),
@@ -133,6 +134,11 @@ def test_plain_processes_are_ranks(tmp_path: Path) -> None:
     whole = manifest.read(tmp_path / "run" / "manifest.json")
     assert whole.complete
     assert [(r.rank, r.world_size, r.exit_code) for r in whole.ranks] == [(0, 2, 0), (1, 2, 0)]
+    assert [record.launcher for record in whole.ranks] == ["processes", "processes"]
+    assert [(record.ended_ns or 0) > (record.started_ns or 0) for record in whole.ranks] == [True, True]
+    assert done.stderr.endswith(
+        f"ranks 0 and 1 captured, 5 steps; next: tracebound diagnose {tmp_path / 'run'}\n"
+    )
     capture = read(sorted((tmp_path / "run").glob("*.gz")))
     assert capture.ranks == (0, 1)
 
@@ -145,9 +151,52 @@ def test_a_program_without_the_three_lines_is_told_which(tmp_path: Path) -> None
     assert not list(tmp_path.glob("ranks/*.json"))
 
 
-def test_the_code_of_a_program_that_fails_comes_first(tmp_path: Path) -> None:
-    done = collect(tmp_path, sys.executable, "-c", "raise SystemExit(7)")
-    assert (done.returncode, done.stderr) == (7, "note: no rank called capture()\n")
+def test_the_code_of_a_program_that_fails_comes_first_and_no_empty_folder_is_left(tmp_path: Path) -> None:
+    done = collect(tmp_path / "run", sys.executable, "-c", "raise SystemExit(7)")
+    assert done.returncode == 7
+    assert done.stderr == (
+        "nothing was captured (no rank called capture()); the command ended with exit code 7; "
+        "next: see its messages above, and run it without the collector\n"
+    )
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_program_that_fails_after_its_capture_has_its_code_in_the_record_and_the_last_line(
+    tmp_path: Path,
+) -> None:
+    pytest.importorskip("torch")
+    done = collect(tmp_path / "run", sys.executable, "-c", f"{LOOP}\nsys.exit(7)")
+    assert done.returncode == 7
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith(
+        "rank 0 captured, 5 steps; the command ended with exit code 7; next: tracebound diagnose"
+    )
+    (record,) = manifest.read(tmp_path / "run" / "manifest.json").ranks
+    assert (record.status, record.exit_code) == ("complete", 7)
+
+
+def test_of_ranks_that_fail_the_first_is_named_and_its_code_is_the_commands(tmp_path: Path) -> None:
+    """Rank 1 leaves with 7; rank 0 leaves 0.3 s later, with 1."""
+    pytest.importorskip("torch")
+    fails = LOOP.replace(
+        "        steps.step()\n",
+        "        steps.step()\n"
+        "        if number == 7 and os.environ['RANK'] == '1': sys.exit(7)\n"
+        "        if number == 7:\n"
+        "            import pathlib, time\n"
+        "            while '\"status\": \"failed\"' not in (pathlib.Path(os.environ['TRACEBOUND_RUN'])\n"
+        "                / 'ranks' / 'rank1.json').read_text(): time.sleep(0.01)\n"
+        "            raise RuntimeError('the other one is gone')\n",
+    )
+    done = collect(tmp_path / "run", sys.executable, "-c", fails, options=("--processes", "2"))
+    assert done.returncode == 7
+    assert "note: rank 1 was the first to end, " in done.stderr
+    assert "note: rank 1 failed (exit code 7; the program's loop was left by SystemExit(7); " in done.stderr
+    assert "note: rank 0 failed (exit code 1; the program's loop was left by RuntimeError; " in done.stderr
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith(
+        "ranks 0 and 1 captured, 3 steps; the command ended with exit code 7; next: tracebound"
+    )
 
 
 def test_a_rank_that_never_called_is_named(tmp_path: Path) -> None:
@@ -219,7 +268,8 @@ def test_each_process_is_told_its_rank_and_where_rank_zero_is(tmp_path: Path) ->
         "import json, os, sys\n"
         "open(os.path.join(sys.argv[1], os.environ['RANK']), 'w').write(json.dumps(dict(os.environ)))"
     )
-    assert run_ranks([sys.executable, "-c", program, str(tmp_path)], 2, clean()) == [0, 0]
+    ends = run_ranks([sys.executable, "-c", program, str(tmp_path)], 2, clean())
+    assert [end.exit_code for end in ends] == [0, 0]
     told = [json.loads((tmp_path / str(rank)).read_text()) for rank in (0, 1)]
     assert [identity(t) for t in told] == [identity({**t, "WORLD_SIZE": "2"}) for t in told]
     assert [t["RANK"] for t in told] == ["0", "1"]
@@ -227,9 +277,30 @@ def test_each_process_is_told_its_rank_and_where_rank_zero_is(tmp_path: Path) ->
     assert told[0]["MASTER_ADDR"] == "127.0.0.1"
 
 
-def test_the_exit_codes_of_all_come_back() -> None:
-    program = "import os; r = int(os.environ['RANK']); os.kill(os.getpid(), 9) if r == 2 else exit(r)"
-    assert run_ranks([sys.executable, "-c", program], 3, clean()) == [0, 1, 128 + 9]
+def test_the_exit_codes_of_all_come_back_and_who_failed_first() -> None:
+    """Rank 1 ends half a second after rank 2."""
+    program = (
+        "import os, sys; r = int(os.environ['RANK'])\n"
+        "if r == 2: os.kill(os.getpid(), 9)\n"
+        "if r == 1:\n    import time; time.sleep(0.5)\n"
+        "sys.exit(r)"
+    )
+    ends = run_ranks([sys.executable, "-c", program], 3, clean())
+    assert [end.exit_code for end in ends] == [0, 1, 128 + 9]
+    assert first_failure(ends) == 2
+    assert ends[2].ended_ns < ends[1].ended_ns
+
+
+@pytest.mark.parametrize(
+    ("ends", "first"),
+    [
+        ([RankEnd(0, 5), RankEnd(0, 1)], None),
+        ([RankEnd(1, 9), RankEnd(7, 8), RankEnd(0, 1)], 1),
+        ([], None),
+    ],
+)
+def test_the_first_failure_is_the_first_in_time(ends: list[RankEnd], first: int | None) -> None:
+    assert first_failure(ends) == first
 
 
 def test_a_signal_reaches_every_process(tmp_path: Path) -> None:
@@ -241,7 +312,8 @@ def test_a_signal_reaches_every_process(tmp_path: Path) -> None:
     )
     code = (
         "import os, sys\nfrom collectors.processes import run_ranks\n"
-        f"sys.exit(run_ranks([sys.executable, '-c', {program!r}], 2, os.environ) != [5, 5])"
+        "sys.exit([end.exit_code for end in "
+        f"run_ranks([sys.executable, '-c', {program!r}], 2, os.environ)] != [5, 5])"
     )
     process = subprocess.Popen([sys.executable, "-c", code], env={**clean(), "PYTHONPATH": str(ROOT)})
     while len(list(tmp_path.iterdir())) < 2 and process.poll() is None:

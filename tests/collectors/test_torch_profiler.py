@@ -14,15 +14,17 @@ import pytest
 
 from analyzer.pipeline import analyze, read
 from collectors import manifest
+from collectors.engines import ENGINES
 from collectors.errors import CollectError
-from collectors.manifest import Inflation, RankRecord
+from collectors.manifest import Inflation, Interval, RankRecord
 from collectors.torch_profiler import Capture, capture
-from collectors.torch_profiler.step_times import StepTimes
+from collectors.torch_profiler.step_times import StepTimes, interval_of_median
 from tests.collectors.torch_programs import FULL_DISK, LOOP
 
 torch = pytest.importorskip("torch")
 ROOT = Path(__file__).parents[2]
 FILE = "rank0.pt.trace.json.gz"
+MS = 1_000_000
 
 
 @pytest.fixture(autouse=True)
@@ -88,6 +90,7 @@ def test_a_window_of_steps_becomes_a_file_and_a_record(tmp_path: Path) -> None:
     )
     assert (rank.profiler, rank.profiler_version) == ("torch.profiler", torch.__version__)
     assert rank.versions["torch"] == torch.__version__
+    assert rank.pins["runtime"].value.split()[0] in ENGINES
     assert [(file.path, file.kind) for file in rank.files] == [(FILE, "kineto-json")]
     assert rank.files[0].bytes == (run / FILE).stat().st_size
     assert not left_over(run)
@@ -106,25 +109,64 @@ def test_plain_and_profiled_steps_are_timed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("plain", "profiled", "expected"),
+    ("plain", "profiled", "expected", "said"),
     [
-        ([100, 120, 110], [150, 170, 160, 900], Inflation(165, 110, 4, 3)),
-        ([100, 100, 100], [96, 96, 96], Inflation(96, 100, 3, 3)),
-        ([2_000_000, 2_000_000, 2_000_000], [1_000_000] * 3, "2.000 ms before the window and 1.000 ms in it"),
-        ([100, 100], [150] * 9, "2 plain and 9 profiled steps were timed"),
+        (  # the intervals lie apart: nothing to note
+            [100, 103, 101, 104, 102, 105],
+            [*range(150, 156), 900],
+            Inflation(153, 102, 7, 6, Interval(150, 900), Interval(100, 105)),
+            "",
+        ),
+        (  # one plain step took as long as a profiled one
+            [MS, MS, MS, MS, MS, 2 * MS],
+            [2 * MS] * 6,
+            Inflation(2 * MS, MS, 6, 6, Interval(2 * MS, 2 * MS), Interval(MS, 2 * MS)),
+            "profiling cost not told from chance: steps took 1.000 ms (median of 6, 95 % interval 1.000 to 2.000) "
+            "before the window and 2.000 ms (median of 6, 95 % interval 2.000 to 2.000) in it; the intervals "
+            "overlap: more steps (--wait, --active) would narrow them",
+        ),
+        (
+            [2 * MS] * 6,
+            [MS] * 6,
+            None,
+            "profiling cost not measured: steps took 2.000 ms (median of 6, 95 % interval 2.000 to 2.000) before "
+            "the window and 1.000 ms (median of 6, 95 % interval 1.000 to 1.000) in it; a profiler makes no step "
+            "faster, so the loop was still warming up in the plain steps: raise --wait, so that they come later",
+        ),
+        (
+            [MS, MS, MS],
+            [2 * MS] * 6,
+            Inflation(2 * MS, MS, 6, 3, Interval(2 * MS, 2 * MS), None),
+            "profiling cost not certain: steps took 1.000 ms (median of 3, no interval) before the window and "
+            "2.000 ms (median of 6, 95 % interval 2.000 to 2.000) in it; an interval takes 6 of each: raise --wait",
+        ),
+        ([100] * 3, [96] * 3, Inflation(96, 100, 3, 3), "raise --wait and --active"),
+        ([100] * 3, [94] * 3, None, "a profiler makes no step faster"),
+        ([100, 100], [150] * 9, None, "2 plain and 9 profiled steps were timed, 3 of each are needed"),
     ],
 )
-def test_what_profiling_costs_is_a_ratio_of_medians_or_unknown(
-    plain: list[int], profiled: list[int], expected: Inflation | str
+def test_what_profiling_costs_is_told_with_its_intervals_and_claimed_where_they_lie_apart(
+    plain: list[int], profiled: list[int], expected: Inflation | None, said: str
 ) -> None:
     times = StepTimes()
     times.plain_ns, times.profiled_ns = plain, profiled
     found, why = times.inflation()
-    if isinstance(expected, str):
-        assert found is None
-        assert expected in why
-    else:
-        assert (found, why) == (expected, "")
+    assert found == expected
+    assert said in why
+    assert bool(said) == bool(why)
+    assert (found is not None and bool(found.costs)) == (why == "")
+
+
+@pytest.mark.parametrize(
+    ("count", "expected"),
+    [(5, None), (6, (1, 6)), (8, (1, 8)), (9, (2, 8)), (20, (6, 15)), (100, (40, 61))],
+)
+def test_the_interval_of_a_median_is_that_of_the_tables_for_the_sign_test(
+    count: int, expected: tuple[int, int] | None
+) -> None:
+    """David and Nagaraja, Order Statistics, table of distribution-free intervals at 95 %."""
+    found = interval_of_median(list(range(count, 0, -1)))
+    assert (None if found is None else (found.low_ns, found.high_ns)) == expected
 
 
 @pytest.mark.parametrize(("wait", "active", "plain"), [(0, 5, 0), (3, 5, 2), (9, 2, 8)])

@@ -10,7 +10,8 @@ import pytest
 from analyzer import pipeline
 from analyzer.diagnosis import Diagnosis, PinnedFact
 from analyzer.explain.check_up.examine import examine
-from analyzer.report import outputs
+from analyzer.report import doctor_text, outputs
+from collectors import manifest
 from collectors.manifest import ClockBound, Inflation, Pin, RankRecord
 from collectors.run_folder import RunFolder
 from fixtures.simulator.program import Op
@@ -49,7 +50,9 @@ def test_pins_of_the_run_are_shown_and_the_others_listed(tmp_path: Path) -> None
     }
     assert "model" not in found.undeclared
     assert "weights" in found.undeclared
-    assert "timing_boundary" not in found.undeclared
+    written_down = manifest.read(tmp_path / "run" / "manifest.json")
+    assert "timing_boundary" not in {*found.undeclared, *written_down.undeclared}
+    assert set(written_down.undeclared) - set(found.undeclared) == {"hardware"}  # which the traces tell
     assert [rank.host for rank in found.ranks] == ["node-a", "node-a"]
 
 
@@ -101,6 +104,40 @@ def test_the_check_up_says_that_there_was_no_device(absent: bool, told: bool, tm
     kernels = next(row for row in found.hypotheses if row.id == "kernel-bound")
     assert kernels.answer == "cannot"
     assert (kernels.limits[0].close_gap == "capture where the GPU is") == told
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "told"),
+    [
+        (
+            "complete",
+            7,
+            {"failed-command": "Rank 0: the command ended with exit code 7; see why, and capture again"},
+        ),
+        (
+            "killed",
+            None,
+            {"partial-run": "Rank 0: its capture was cut off; the run is partial; capture again"},
+        ),
+        ("running", None, {"partial-run": "Rank 0: its collector did not end: killed, or still at work"}),
+        ("complete", 0, {}),
+        ("complete", None, {}),
+    ],
+)
+def test_the_check_up_says_how_the_ranks_ended_and_strict_fails_on_it(
+    status: str, code: int | None, told: dict[str, str], tmp_path: Path
+) -> None:
+    home = RunFolder(tmp_path / "run")
+    (file,) = written(team(1, on_device), home.path, "kineto")
+    record = replace(BASE, world_size=None, status=status, exit_code=code)
+    home.write(replace(record, files=[home.describe(file, "kineto-json")]))
+    capture = pipeline.read(home.path)
+    found = examine(capture, pipeline.analyze(capture).diagnosis, version="0")
+    codes = ("partial-run", "failed-command")
+    assert [note.code for note in found.notes if note.code in codes] == list(told)
+    assert [row.what for row in found.failures if row.what in codes] == list(told)
+    shown = " ".join(doctor_text.text(found).split())
+    assert all(words in shown for words in told.values())
 
 
 # -- clocks -----------------------------------------------------------------------------------------

@@ -107,3 +107,16 @@ def test_a_clients_log_is_no_capture_and_that_is_said(tmp_path: Path) -> None:
     (tmp_path / "rank0.tokens.jsonl").write_text("{}\n")
     with pytest.raises(TraceError, match="holds a client's token log and no trace"):
         pipeline.read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "words"),
+    [("failed", 7, "rank 0 failed, exit code 7"), ("running", None, "rank 0 did not end")],
+)
+def test_a_run_of_which_nothing_is_left_says_how_it_ended(
+    status: str, code: int | None, words: str, tmp_path: Path
+) -> None:
+    home = RunFolder(tmp_path / "run")
+    home.write(RankRecord(rank=0, collector="torch", status=status, exit_code=code))
+    with pytest.raises(TraceError, match=rf"no rank of this run left a trace \({words}\)"):
+        pipeline.read(home.path)

@@ -240,6 +240,16 @@ def test_warmup_only_and_stepless_captures_say_so_at_the_top() -> None:
     assert "The whole capture is one window" in top
 
 
+def test_a_capture_without_steps_is_told_as_a_whole_and_not_per_step() -> None:
+    text = render(diagnosis(budget=[budget(phase="whole capture", windows=1)]))
+    heads = [line for line in text.splitlines() if "hase `whole capture`" in line and " ms " in line]
+    assert len(heads) >= 2
+    assert all("ms for the whole capture" in line for line in heads)
+    assert not any("per step" in line or "mean of 1 step" in line for line in heads)
+    assert "| What bounds it " in text
+    assert "| Whole capture, ms |" in text
+
+
 def test_notes_that_differ_in_numbers_only_are_shown_a_few_times() -> None:
     text = render(diagnosis(notes=[f"Rank {rank}: clock shifted by {rank} ns." for rank in range(512)]))
     assert "Rank 2: clock shifted" in text

@@ -13,6 +13,7 @@ from analyzer.explain.check_up import remedies
 from analyzer.explain.check_up.files import FileCheck, Note, check_files, collectives_of
 from analyzer.explain.check_up.remedies import Remedy, Tool
 from analyzer.explain.check_up.shortfalls import RankHolds, Shortfall, holdings, shortfalls
+from analyzer.explain.run import FAILED_COMMAND, PARTIAL_RUN, how_ranks_ended
 from analyzer.explain.verdicts.catalogue import MEASURABLE, UNMEASURED, Entry, Open
 from analyzer.model import Capture
 from analyzer.rules import Rules, builtin_rules
@@ -20,6 +21,8 @@ from analyzer.rules import Rules, builtin_rules
 FORMAT = "tracebound.doctor"
 FORMAT_VERSION = 1
 
+_GAPS = frozenset(("missing-ranks", "no-steps", "no-device", PARTIAL_RUN, FAILED_COMMAND))
+"""Notes about the whole capture that are gaps."""
 AnswerWord = Literal["can", "partly", "cannot"]
 
 
@@ -60,7 +63,7 @@ class CaptureAdvice(msgspec.Struct, frozen=True, kw_only=True):
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that ``--strict`` fails on."""
 
-    what: str  # hypothesis | damaged-file | lost-records | missing-ranks | no-steps
+    what: str  # hypothesis, or the code of a note that is a gap
     subject: str
     why: str
 
@@ -248,6 +251,9 @@ def _notes(
                 flags=list(remedy.flags),
             )
         )
+    for code, sentence in how_ranks_ended(capture):
+        close_gap = "see why, and capture again" if code == FAILED_COMMAND else "capture again"
+        notes.append(Note(code=code, text=sentence.rstrip("."), close_gap=close_gap, flags=[]))
     no_device = _no_device(capture)
     if no_device:
         notes.append(
@@ -301,9 +307,7 @@ def _failures(
             if note.code == "lost-records"
         ]
     found += [
-        Failure(what=note.code, subject="capture", why=note.text)
-        for note in notes
-        if note.code in ("missing-ranks", "no-steps", "no-device")
+        Failure(what=note.code, subject="capture", why=note.text) for note in notes if note.code in _GAPS
     ]
     return found
 

@@ -54,8 +54,9 @@ def read(path: Path, progress: Progress = NoProgress()) -> list[Trace]:  # noqa:
 
     Device work decides: a trace for each (process, device) that has some. A process that only launched
     (its device work was not recorded) gives one trace without a device; so does each process with API
-    calls or ranges where nobody has device work. Raises ``TraceError`` for a file that is no complete
-    export, is locked or damaged, or holds nothing to analyse.
+    calls or ranges where nobody has device work, and each with OS runtime calls where nobody has those, unless
+    it only started the others. The ledger counts the processes that get none. Raises ``TraceError`` for a
+    file that is no complete export, is locked or damaged, or holds nothing to analyse.
     """
     with Database(path, progress) as database:
         _refuse_foreign(database)

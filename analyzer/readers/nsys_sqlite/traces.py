@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-import numpy as np
-
-from analyzer.model import DeviceInfo, HostKind, MetricTable, ProcessTrace, Source, Trace
+from analyzer.model import DeviceInfo, MetricTable, ProcessTrace, Source, Trace
 from analyzer.readers.nsys_sqlite import capture
 from analyzer.readers.nsys_sqlite.bulk import Database
 from analyzer.readers.nsys_sqlite.devices import Devices, Streams
 from analyzer.readers.nsys_sqlite.host import HostRows
-from analyzer.readers.nsys_sqlite.identifiers import NO_PROCESS, pid_of
+from analyzer.readers.nsys_sqlite.identifiers import pid_of
+from analyzer.readers.nsys_sqlite.members import members
 from analyzer.readers.nsys_sqlite.processes import (
-    UNKNOWN_DEVICE,
     DeviceSplit,
     LaneBook,
     lane_book,
@@ -26,8 +23,6 @@ from analyzer.readers.nsys_sqlite.processes import (
 from analyzer.readers.nsys_sqlite.ranks import RankHints, rank_hints
 from analyzer.readers.nsys_sqlite.strings import Strings
 from analyzer.readers.nsys_sqlite.sync import RecordRows, SyncRows
-
-_LAUNCH = re.compile(r"^(cuda|cu|hip)(Graph)?Launch(?!HostFunc)")
 
 
 @dataclass(frozen=True)
@@ -60,8 +55,11 @@ class _Labels:
 
 def make_traces(database: Database, content: Content) -> list[Trace]:
     """One trace per (process, device), sorted by (pid, device); none where nobody did anything."""
-    ranks = _ranks(content)
+    found = members([(key[0], key[1]) for key in content.device.keys], content.host, content.strings.table())
+    ranks = found.ranks
     processes = sorted({process for process, _ in ranks}, key=lambda process: (pid_of(process), process))
+    source = replace(content.source, quality=(*content.source.quality, *found.quality()))
+    content = replace(content, source=source)
     labels = _Labels(
         names=content.strings.table(),
         pids=capture.pid_texts(processes),
@@ -77,23 +75,6 @@ def make_traces(database: Database, content: Content) -> list[Trace]:
             content, labels, process, [device for owner, device in ranks if owner == process]
         )
     ]
-
-
-def _ranks(content: Content) -> list[tuple[int, int]]:
-    """(process, device) of every trace to make; UNKNOWN_DEVICE where no device work was recorded."""
-    ranks = sorted({(key[0], key[1]) for key in content.device.keys})
-    rows = content.host
-    is_call = rows.kind == HostKind.CALL
-    if ranks:
-        launches = [code for code, name in enumerate(content.strings.table()) if _LAUNCH.match(name)]
-        others = rows.process[is_call & np.isin(rows.name, launches)]
-    else:
-        is_range = np.isin(rows.kind, (HostKind.RANGE, HostKind.SPAN, HostKind.MARK))
-        others = rows.process[is_call | is_range]
-        if not len(others):
-            others = rows.process[rows.kind == HostKind.OS]
-    extra = set(np.unique(others).tolist()) - {process for process, _ in ranks} - {NO_PROCESS}
-    return ranks + [(process, UNKNOWN_DEVICE) for process in sorted(extra)]
 
 
 def _traces_of(content: Content, labels: _Labels, process: int, devices: list[int]) -> list[Trace]:

@@ -1,0 +1,161 @@
+"""What the host's events waited for: the thread itself, the device, another thread."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from analyzer.cuda_api import WAITS, CallKind
+from analyzer.model import IntArray
+from analyzer.predict.edges import BoolArray, EdgeKind, Edges, edges, join_edges
+from analyzer.predict.host_events import HostEvents, Role, Waits, handed_ns, transitions
+from analyzer.reconstruct.handovers import thread_activity
+from analyzer.reconstruct.rank import RankAccount
+from analyzer.reconstruct.work import NO_TIME
+
+RETURN_NS = 5_000
+"""From the end of the awaited work to the return of the call, where the capture shows none (assumed)."""
+CALL_NS = 2_000
+"""What a waiting call takes that waits for nothing, where the capture shows none (assumed)."""
+LOOK_BACK = 4
+"""So many works of another thread may be the last before a wait for the whole device, once times change."""
+_OF_RETURNS, _OF_HANDOVERS = 100, 99
+"""Kinds of lags, for ``Edges.sample``."""
+
+
+def host_edges(account: RankAccount, events: HostEvents, waits: Waits) -> Edges:
+    """All edges into host events. Device work is numbered behind the host's events."""
+    rows = events.follows
+    least, binds = _own_time(account, events, rows, waits)
+    unexplained = binds & (events.blocked_ns[rows] > account.constants.quiet_ns)
+    own = edges(
+        rows, rows - 1, EdgeKind.HOST, binds=binds, inferred=unexplained,
+        least_ns=np.where(unexplained, least - events.blocked_ns[rows], least),
+    )  # fmt: skip
+    return join_edges(
+        [own, *_held(account, events, waits), _handovers(account, events), _begun(account, events)]
+    )
+
+
+def _own_time(
+    account: RankAccount, events: HostEvents, rows: IntArray, waits: Waits
+) -> tuple[IntArray, BoolArray]:
+    """The least time from the thread's previous event, and whether all observed time was its own."""
+    calls = account.calls
+    since = events.at_ns[rows] - events.at_ns[rows - 1]
+    least, binds = since.copy(), np.ones(len(rows), bool)
+    held = np.zeros(len(calls), bool)
+    held[waits.last[waits.held]] = True
+    free_ns = _free_call_ns(account, waits)
+    for at in np.flatnonzero(events.role[rows] == Role.RETURN).tolist():
+        row, call = rows[at], int(events.call[rows[at]])
+        if held[call]:
+            done = events.at_ns[row - 1] - events.at_ns[events.entry[row]]
+            left = free_ns.get(int(calls.kind[call]), CALL_NS) - done
+            least[at], binds[at] = min(max(left, 0), since[at]), False
+    resumes = np.flatnonzero(events.role[rows] == Role.RESUME)
+    activity = thread_activity(account.trace.process) if len(resumes) else {}
+    for at in resumes.tolist():
+        row = rows[at]
+        before = _last_before(activity.get(int(events.thread[row])), int(events.at_ns[row]))
+        busy = 0 if before is None else before - int(events.at_ns[row - 1])
+        least[at], binds[at] = max(min(busy, int(since[at])), 0), False
+    return least, binds
+
+
+def _last_before(instants: IntArray | None, at_ns: int) -> int | None:
+    if instants is None:
+        return None
+    at = int(np.searchsorted(instants, at_ns, side="left")) - 1
+    return int(instants[at]) if at >= 0 else None
+
+
+def _free_call_ns(account: RankAccount, waits: Waits) -> dict[int, int]:
+    """By kind, the median duration of calls that nothing held."""
+    calls = account.calls
+    free = np.ones(len(calls), bool)
+    free[waits.last[waits.held]] = False
+    result = {}
+    for kind in np.unique(calls.kind[waits.last[waits.held]]).tolist():
+        mine = np.flatnonzero(free & (calls.kind == kind))
+        if len(mine):
+            result[kind] = int(np.median(calls.end_ns[mine] - calls.start_ns[mine]))
+    return result
+
+
+def _held(account: RankAccount, events: HostEvents, waits: Waits) -> list[Edges]:
+    """From device work to the returns of calls that wait for it."""
+    calls, work, h = account.calls, account.work, len(events)
+    if not len(work):
+        return []
+    place = np.full(len(calls), -1, np.int64)
+    returns = np.flatnonzero(events.role == Role.RETURN)
+    place[events.call[returns]] = returns
+    held, kinds = waits.held, calls.kind[waits.last].astype(np.int64)
+    took = np.where(held, calls.end_ns[waits.last] - work.end_ns[waits.held_by], 0)
+    pooled = int(np.median(took[held])) if held.any() else RETURN_NS
+    usual = {kind: int(np.median(took[held & (kinds == kind)])) for kind in np.unique(kinds[held]).tolist()}
+    lag = np.where(held, took, np.array([usual.get(kind, pooled) for kind in kinds.tolist()], np.int64))
+    found = [
+        edges(
+            place[waits.last[held]], h + waits.held_by[held], EdgeKind.HELD, done=True, binds=True,
+            sample=_OF_RETURNS + kinds[held],
+        )
+    ]  # fmt: skip
+    for row, which in _awaited(account, waits):
+        other = (row >= 0) & (row != waits.held_by[which])
+        mine = which[other]
+        found.append(
+            edges(place[waits.last[mine]], h + row[other], EdgeKind.HELD, done=True, least_ns=lag[mine])
+        )
+    return found
+
+
+def _awaited(account: RankAccount, waits: Waits) -> Iterator[tuple[IntArray, IntArray]]:
+    """(rows, positions of waits): work that waiting calls are recorded to wait for, whether it held them or not."""
+    calls, targets, work = account.calls, account.targets, account.work
+    named = np.flatnonzero(np.isin(calls.kind[waits.last], list(WAITS)))
+    if not len(named):
+        return
+    yield targets.certain(waits.last[named], sole_device=True), named
+    device = named[calls.kind[waits.last[named]] == CallKind.DEVICE_SYNC]
+    for lane in targets.lanes:
+        before = calls.start_ns[waits.last[device]]
+        for _ in range(LOOK_BACK):
+            row = targets.last_on_lane(lane, before)
+            yield row, device
+            elsewhere = (row >= 0) & (calls.thread[work.launch[row]] != calls.thread[waits.last[device]])
+            before = np.where(elsewhere, work.submitted_ns[row], NO_TIME)
+
+
+def _handovers(account: RankAccount, events: HostEvents) -> Edges:
+    """Hand-overs and joins."""
+    columns = (events.at_ns.tolist(), events.thread.tolist(), events.role.tolist())
+    place = {key: index for index, key in enumerate(zip(*columns, strict=True))}
+    found = [
+        (
+            place[int(item.at_ns), thread, int(Role.RESUME)],
+            place[handed_ns(item), item.other, int(Role.MARK)],
+            item.inferred,
+        )
+        for thread, item in transitions(account)
+    ]
+    target, source, inferred = (np.array([row[at] for row in found], np.int64) for at in range(3))
+    return edges(
+        target, source, EdgeKind.HANDOVER, binds=True, inferred=inferred.astype(bool), sample=_OF_HANDOVERS
+    )
+
+
+def _begun(account: RankAccount, events: HostEvents) -> Edges:
+    """A thread whose records begin late was woken or made by somebody: taken to move with the one that steps."""
+    nothing: IntArray = np.empty(0, np.int64)
+    stepping = account.steps.thread[account.steps.thread >= 0]
+    if not len(stepping) or not len(events):
+        return edges(nothing, nothing, EdgeKind.HANDOVER)
+    main = np.flatnonzero(events.thread == int(np.bincount(stepping).argmax()))
+    first = np.flatnonzero(np.diff(events.thread, prepend=-1))
+    first = first[~np.isin(events.thread[first], stepping)]
+    at = np.searchsorted(events.at_ns[main], events.at_ns[first], side="right") - 1
+    known = at >= 0
+    return edges(first[known], main[at[known]], EdgeKind.HANDOVER, binds=True, inferred=True)

@@ -1,0 +1,24 @@
+"""Words for a budget that covers the whole capture, as no steps were found: it is of no step."""
+
+from __future__ import annotations
+
+from analyzer.diagnosis import Budget
+from analyzer.report.numbers import count
+
+PHASE = "whole capture"
+"""The phase's name in a diagnosis."""
+
+
+def span(budget: Budget) -> str:
+    """What a mean of the budget is of, behind a time."""
+    return "for the whole capture" if budget.phase == PHASE else "per step"
+
+
+def mean_of(budget: Budget) -> str:
+    """How many steps it is a mean of, in parentheses behind a space; empty for the whole capture."""
+    return "" if budget.phase == PHASE else f" (mean of {count(budget.windows, 'step')})"
+
+
+def head(budget: Budget) -> str:
+    """Of a column of times."""
+    return "Whole capture, ms" if budget.phase == PHASE else "Mean per step, ms"
