@@ -47,7 +47,7 @@ from analyzer.version import __version__
 __all__ = ["Options", "analyze", "opened", "read", "workers"]
 
 _NO_PROGRESS = NoProgress()
-MOST_EVENTS = 200_000
+MOST_EVENTS = 100_000
 """So many events of all ranks together are replayed; of longer captures the first steps that count."""
 
 

@@ -11,6 +11,7 @@ from analyzer.report.numbers import count, fixed, ms
 from analyzer.report.tables import table
 
 HEADER = ("Change", "Predicted step, ms", "Against now", "Gain at most, ms", "For")
+PHASES_SHOWN, NOTES_SHOWN = 6, 24
 MODEL = (
     "A prediction is a model: the capture replayed with one thing changed. Its range holds what the capture leaves "
     "open, not what a new run may do besides."
@@ -109,11 +110,14 @@ def predictions(diagnosis: Diagnosis) -> list[str]:
     if whatif.withheld:
         return [f"Withheld: {prose(whatif.withheld)}."]
     parts = [f"{MODEL} {checked(whatif)}"]
-    for (phase, scope, rank), rows in phases(whatif).items():
+    grouped = list(phases(whatif).items())
+    for (phase, scope, rank), rows in grouped[:PHASES_SHOWN]:
         where = "all ranks" if scope == "global" else f"rank {rank}"
         parts.append(f"Phase {code(phase)}, {where}: {now(rows)}.")
         parts.append(table(HEADER, [cells(row, cell, cell) for row in rows], left=(0, 4)))
-    told = [f"- {cell(change)}: {prose(text)}" for change, text in notes(whatif.changes)]
+    if len(grouped) > PHASES_SHOWN:
+        parts.append(f"{count(len(grouped) - PHASES_SHOWN, 'more table')} in `diagnosis.json` (`whatif`).")
+    told = [f"- {cell(change)}: {prose(text)}" for change, text in notes(whatif.changes)[:NOTES_SHOWN]]
     if told:
         parts.append("\n".join(told))
     if whatif.assumptions:

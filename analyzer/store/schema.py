@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -73,7 +74,7 @@ def configuration(connection: sa.Connection) -> Config:
     """Alembic's settings for a connection whose transaction is under way."""
     from alembic.config import Config
 
-    config = Config()
+    config = Config(stdout=sys.stdout)  # alembic's default is what stdout was when it was imported
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
     config.attributes["connection"] = connection
     return config

@@ -32,6 +32,9 @@ class Options:
     thresholds: dict[str, float] = field(default_factory=dict)
     rules: tuple[Path, ...] = ()
     jobs: int = 1
+    changes: tuple[str, ...] = ()
+    assume: tuple[str, ...] = ()
+    own_changes: bool = True
 
 
 class Stub(SimpleNamespace):

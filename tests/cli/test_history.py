@@ -14,6 +14,7 @@ from analyzer.analysis import Analysis
 from analyzer.store import Store
 from tests.cli.conftest import Stub, run
 from tests.report.builder import diagnosis, hypothesis
+from tests.report.whatif_builder import change, whatif
 from tests.store.runs import MS
 from tests.store.runs import run as stored_run
 
@@ -78,7 +79,7 @@ def test_the_store_may_stand_in_the_environment(
 
 def test_compare_keeps_both_runs_and_what_came_of_the_prediction(tmp_path: Path) -> None:
     predicted = [hypothesis(predicted_step_ns=(4 * MS, 6 * MS))]
-    a = written(tmp_path / "a", hypotheses=predicted)
+    a = written(tmp_path / "a", hypotheses=predicted, whatif=whatif(change()))
     b = written(tmp_path / "b", time_zero_ns="1712195599519689047")
     kept = tmp_path / "kept.sqlite"
     arguments = ("compare", a, b, "-o", str(tmp_path / "out"), "--no-figures", "--store", str(kept))

@@ -32,6 +32,7 @@ from analyzer.diagnosis import (
     Window,
 )
 from analyzer.tables import NO_EVENT, SegmentTable
+from tests.report.whatif_builder import change, whatif
 
 MS = 1_000_000
 
@@ -309,6 +310,7 @@ def diagnosis(**changes: Any) -> Diagnosis:
             ),
             unmeasured_hypothesis("bandwidth-bound"),
         ],
+        "whatif": whatif(),
         "undeclared": ["weights hash", "batch"],
         "unmeasured": [
             Unmeasured(what="HBM traffic", how_to_measure="Capture with --gpu-metrics-devices=all.")
@@ -406,6 +408,7 @@ def hostile(text: str) -> Diagnosis:
                 ],
             )
         ],
+        whatif=whatif(change(phase=text, notes=[text]), withheld="", assumptions=[]),
         undeclared=[text],
         unmeasured=[Unmeasured(what=text, how_to_measure=text)],
         quality=[Quality(reason=text, count=1, share=None, effect=text, place=text)],

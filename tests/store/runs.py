@@ -47,8 +47,11 @@ def compared(*predictions: Prediction) -> Comparison:
 def checked(verdict: Any = "refuted", observed: int | None = 8 * MS, **changes: Any) -> Prediction:
     made = Prediction(
         hypothesis="launch-bound",
+        change="graph-capture",
         predicted_step_ns=(4 * MS, 6 * MS),
         observed_step_ns=observed,
+        observed_ci95_ns=None if observed is None else (observed - MS // 25, observed + MS // 25),
         verdict=verdict,
+        because="",
     )
     return msgspec.structs.replace(made, **changes)
