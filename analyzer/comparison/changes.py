@@ -68,11 +68,13 @@ def work_changes(
     level = level_of(left, right)
     sums = _Sums()
     refused: dict[int, str] = {}
+    few = ""
     for rank_a, rank_b in ranks:
         places = _places(a, b, (phase_a, rank_a), (phase_b, rank_b), level)
         if isinstance(places, str):
             refused[rank_a] = places
             places = Places(0, SideShares(), SideShares(), {})
+        few = few or places.few
         for side, (diagnosis, phase, rank, shares) in enumerate(
             ((a, phase_a, rank_a, places.a), (b, phase_b, rank_b, places.b))
         ):
@@ -86,13 +88,13 @@ def work_changes(
         changes=_changes(sums, hidden),
         replaced=_replaced(sums),
         by_place=len(refused) < len(ranks),
-        because=_because(refused, len(ranks)),
+        because=_because(refused, len(ranks), few),
     )
 
 
-def _because(refused: Mapping[int, str], ranks: int) -> str:
+def _because(refused: Mapping[int, str], ranks: int, few: str) -> str:
     if not refused:
-        return ""
+        return f"no sequence is that of most steps: aligned is that of {few}" if few else ""
     first = next(iter(refused.values()))
     if len(refused) == ranks:
         return first

@@ -28,10 +28,15 @@ Share = tuple[Fraction, Fraction]
 
 @dataclass(frozen=True)
 class OrderedWork:
-    """One step's work by key in the order of its submission, with the time at each place (ns, of one step)."""
+    """One step's work by key in the order of its submission, with the time at each place (ns, of one step).
+
+    ``alike`` of ``steps`` ran exactly this.
+    """
 
     keys: tuple[WorkKey, ...]
     ns: tuple[Fraction, ...]
+    alike: int = 1
+    steps: int = 1
 
 
 @dataclass(frozen=True)
@@ -60,12 +65,13 @@ class SideShares:
 
 @dataclass(frozen=True)
 class Places:
-    """Two steps aligned. ``matched``: pairs of equal works at equal places."""
+    """Two steps aligned. ``matched``: pairs of equal works at equal places; ``few``: sides whose other steps differ."""
 
     matched: int
     a: SideShares
     b: SideShares
     found: dict[Replacement, Found]
+    few: str = ""
 
 
 @dataclass
@@ -97,7 +103,7 @@ def ordered_work(diagnosis: Diagnosis, phase: str, rank: int, level: Level) -> O
     for part in sequence.sections:
         every += [keys[work] for work in part.work] * part.repeats
         times += [Fraction(ns, part.repeats * sequence.steps_alike) for ns in part.ns] * part.repeats
-    return OrderedWork(tuple(every), tuple(times))
+    return OrderedWork(tuple(every), tuple(times), sequence.steps_alike, sequence.steps)
 
 
 def _sequence_of(diagnosis: Diagnosis, phase: str, rank: int) -> StepSequence | None:
@@ -133,7 +139,13 @@ def match_places(a: OrderedWork, b: OrderedWork) -> Places | str:
         a=_shares(a, alone[0], replaced[0]),
         b=_shares(b, alone[1], replaced[1]),
         found=found,
+        few=", ".join(text for name, side in (("A", a), ("B", b)) if (text := _few(name, side))),
     )
+
+
+def _few(name: str, side: OrderedWork) -> str:
+    """Where the sequence is that of less than half of the steps."""
+    return f"{side.alike:,} of {name}'s {side.steps:,} steps" if 2 * side.alike < side.steps else ""
 
 
 @lru_cache(maxsize=4)  # ranks mostly run the same sequence

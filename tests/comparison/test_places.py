@@ -119,6 +119,19 @@ def test_the_other_way_round_is_the_mirror_image(a: str, b: str) -> None:
     }
 
 
+@given(texts, texts)
+def test_no_work_is_told_twice(a: str, b: str) -> None:
+    found = match_places(step(a), step(b))
+    if isinstance(found, str):
+        return
+    for side, text in ((found.a, a), (found.b, b)):
+        parts = [side.alone, *side.replaced.values()]
+        for one in {key(each) for each in text}:
+            calls = sum((part[one][0] for part in parts if one in part), Fraction(0))
+            ns = sum((part[one][1] for part in parts if one in part), Fraction(0))
+            assert 0 <= calls == ns <= 1
+
+
 # -- through whole diagnoses ---------------------------------------------------------------------------
 
 
@@ -239,6 +252,16 @@ def test_a_sequence_that_was_cut_off_is_not_aligned() -> None:
     cut = msgspec.structs.replace(sequence, length=9_000, recorded=8_192)
     found = compare(a, msgspec.structs.replace(a, step_sequences=[cut]))
     assert found.matched_because == "a step has 9,000 works, of which the first 8,192 are recorded"
+
+
+def test_a_sequence_of_few_steps_is_told() -> None:
+    a = run(BASE)
+    (sequence,) = a.step_sequences
+    rare = msgspec.structs.replace(a, step_sequences=[msgspec.structs.replace(sequence, steps_alike=3)])
+    assert compare(a, rare).matched_because == (
+        "no sequence is that of most steps: aligned is that of 3 of B's 8 steps"
+    )
+    assert "(no sequence is that of most steps: aligned is that of" in render_comparison(compare(rare, a))
 
 
 def test_different_programs_are_matched_by_name() -> None:
