@@ -15,22 +15,23 @@ class Category(IntEnum):
     COLLECTIVE_TRANSFER = 4
     COLLECTIVE_WAIT = 5
     COLLECTIVE_UNSPLIT = 6
-    LAUNCH_LATENCY = 7
-    LAUNCH_API = 8
-    LAUNCH_DISPATCH = 9
-    GAP_DISPATCH = 10
-    GAP_DEPENDENCY = 11
-    HOST_API = 12
-    HOST_FRAMEWORK = 13
-    HOST_OUTPUT = 14
-    HOST_WAIT = 15
-    HOST_UNTRACED = 16
-    HOST_SYNC_RETURN = 17
-    SERVICE_OUTPUT = 18
-    SERVICE_TRANSPORT = 19
-    SERVICE_BUFFERING = 20
-    PROFILER = 21
-    UNATTRIBUTED = 22
+    COLLECTIVE_HOST = 7
+    LAUNCH_LATENCY = 8
+    LAUNCH_API = 9
+    LAUNCH_DISPATCH = 10
+    GAP_DISPATCH = 11
+    GAP_DEPENDENCY = 12
+    HOST_API = 13
+    HOST_FRAMEWORK = 14
+    HOST_OUTPUT = 15
+    HOST_WAIT = 16
+    HOST_UNTRACED = 17
+    HOST_SYNC_RETURN = 18
+    SERVICE_OUTPUT = 19
+    SERVICE_TRANSPORT = 20
+    SERVICE_BUFFERING = 21
+    PROFILER = 22
+    UNATTRIBUTED = 23
 
 
 CATEGORY_NAMES: dict[Category, str] = {
@@ -41,6 +42,7 @@ CATEGORY_NAMES: dict[Category, str] = {
     Category.COLLECTIVE_TRANSFER: "collective.transfer",
     Category.COLLECTIVE_WAIT: "collective.wait",
     Category.COLLECTIVE_UNSPLIT: "collective.unsplit",
+    Category.COLLECTIVE_HOST: "collective.host",
     Category.LAUNCH_LATENCY: "launch.latency",
     Category.LAUNCH_API: "launch.api",
     Category.LAUNCH_DISPATCH: "launch.dispatch",

@@ -55,8 +55,9 @@ class Steps(msgspec.Struct, frozen=True, kw_only=True):
 
     rule: str
     pattern: str | None
-    count: int
+    count: int  # of the first rank, as the next two
     warmup_count: int
+    outlier_count: int = 0
     confidence: str
     phases: list[str]
     detail: str
@@ -112,6 +113,7 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
     host_end_ns: int | None
     warmup: bool
     warmup_reasons: list[str]
+    outlier: bool = False  # its time lies far outside its phase's, and not because the loop was warming up
     empty: bool
     path_ns: dict[str, int]
     exposed_ns: dict[str, int] | None
@@ -123,6 +125,11 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
     graph_replays: int
     collectives: int
     copies: int
+
+    @property
+    def left_out(self) -> bool:
+        """Whether the phase's mean leaves it out."""
+        return self.warmup or self.outlier
 
 
 class Rank(msgspec.Struct, frozen=True, kw_only=True):
@@ -147,18 +154,39 @@ class Rank(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Budget(msgspec.Struct, frozen=True, kw_only=True):
-    """Integer totals over the unflagged windows of one phase; ``path_ns_total`` sums to ``step_ns_total``."""
+    """Integer totals over the ordinary windows of one phase; ``path_ns_total`` sums to ``step_ns_total``.
+
+    Left out are ``windows_excluded`` of the phase's windows: warm-up and, ``outliers`` of them, outliers.
+    """
 
     phase: str
     scope: str
     rank: int | None
     windows: int
     windows_excluded: int
+    outliers: int = 0
+    outlier_ns_total: int = 0  # time of the outliers; beside step_ns_total, never in it
     step_ns_total: int
     path_ns_total: dict[str, int]
     exposed_ns_total: dict[str, int] | None
     inferred_ns_total: int
     note: str
+
+
+class Outlier(msgspec.Struct, frozen=True, kw_only=True):
+    """A step that a phase's budget leaves out because its time lies far outside the phase's. ``rank`` None: of all."""
+
+    phase: str
+    scope: str
+    rank: int | None
+    window: int
+    step: str
+    duration_ns: int
+    median_ns: int  # of the steps that the budget rests on
+    times_median: float
+    category: str  # of its path, in which it differs most from the mean of the budget
+    category_ns: int
+    category_mean_ns: int  # in the mean of the budget
 
 
 class GlobalWindow(msgspec.Struct, frozen=True, kw_only=True):
@@ -174,6 +202,7 @@ class GlobalWindow(msgspec.Struct, frozen=True, kw_only=True):
     end_ns: int
     warmup: bool
     warmup_reasons: list[str]
+    outlier: bool = False  # its time lies far outside its phase's, and not because the loop was warming up
     empty: bool
     path_ns: dict[str, int]
     inferred_ns: int
@@ -187,6 +216,11 @@ class GlobalWindow(msgspec.Struct, frozen=True, kw_only=True):
     waited_ns: int  # union of these waits and of those over which the path went to another rank
     waited_at_most_ns: int  # the same with all time in which others may have waited and nothing tells whether
     launch_stagger_ns: int | None  # first to last rank's first launch of the step; None: not recorded on all
+
+    @property
+    def left_out(self) -> bool:
+        """Whether the phase's mean leaves it out."""
+        return self.warmup or self.outlier
 
 
 class GlobalAccount(msgspec.Struct, frozen=True, kw_only=True):
@@ -414,7 +448,7 @@ class GraphReplay(msgspec.Struct, frozen=True, kw_only=True):
 class ShapeReplays(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the steps of one phase and batch shape were replayed, on one rank.
 
-    Steps of the budget, and those that it leaves out for nothing but their length (``aside_steps``): a step that fell
+    Steps of the budget, and the outliers that it leaves out (``outlier_steps``): a step that fell
     back to launching one by one is often far longer than its group. Times are sums over steps.
     """
 
@@ -422,13 +456,13 @@ class ShapeReplays(msgspec.Struct, frozen=True, kw_only=True):
     phase: str
     shape: str | None  # "batch 8", "512 tokens"; None: the steps' names tell none
     steps: int
-    aside_steps: int
+    outlier_steps: int
     step_ns_total: int
     kernels_total: int  # recorded one by one
     kernels_in_graphs_total: int | None  # None where what a replay held was not recorded
     replayed_steps: int  # that launch a graph
     eager_steps: int  # that launch kernels and no graph
-    eager_aside_steps: int
+    eager_outlier_steps: int
     eager_ns_total: int
 
 
@@ -461,7 +495,7 @@ class HostRollup(msgspec.Struct, frozen=True, kw_only=True):
 
     rank: int
     phase: str
-    by: str  # call | op | range | frame | thread
+    by: str  # call (CUDA) | os (OS runtime call) | op | range | frame | thread
     name: str  # "(none recorded)": no such record was open; "(other)": all beyond those listed
     category: str  # with the most of this path time
     path_ns: int
@@ -627,6 +661,10 @@ class RunRank(msgspec.Struct, frozen=True, kw_only=True):
     exit_code: int | None
     profiled_step_ns: int | None  # median step with the profiler ...
     plain_step_ns: int | None  # ... and without it, in the same run
+    profiled_steps: int | None = None  # of how many steps the medians are
+    plain_steps: int | None = None
+    profiled_interval_ns: tuple[int, int] | None = None  # where each median lies at 95 %; None: not recorded
+    plain_interval_ns: tuple[int, int] | None = None
     notes: list[str]
 
 
@@ -656,6 +694,7 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     rank_basis: str
     global_: GlobalAccount | None = msgspec.field(name="global", default=None)
     budget: list[Budget]
+    outliers: list[Outlier] = []
     collectives: list[Collective] = []
     late_ranks: list[LateRank] = []
     alpha_beta: list[None] = []

@@ -21,10 +21,12 @@ from analyzer.diagnosis import (
     Unmeasured,
 )
 from analyzer.errors import TraceError, UsageError
-from analyzer.explain import cautions, quality, run, summary
+from analyzer.explain import absent_device, cautions, profiling_cost, quality, run, summary
+from analyzer.explain.advice import advice_for
 from analyzer.explain.focus import focus_rank
 from analyzer.explain.host.look_first import look_first
 from analyzer.explain.launches.queue import join_queues
+from analyzer.explain.outliers import outliers
 from analyzer.explain.outlook import Asked, Outlook, outlook
 from analyzer.explain.rank_report import RankReport, report_rank
 from analyzer.explain.ranks import remarks
@@ -97,6 +99,7 @@ def analyze(
     ranks = [report.rank for report in reports]
     per_phase = global_budgets(joint, phases_of(ranks)) + budgets(ranks)
     account = None if paths is None else paths.account
+    advice = advice_for(capture, joint.collectives, whole_graphs=_whole_graphs(reports))
     detail = _focus(reports, per_phase, account).detail
     host_rollups = [row for report in reports for row in report.host_rollups]
     predicted = outlook(joint, _hypotheses(capture, joint, limits), asked)
@@ -114,18 +117,18 @@ def analyze(
         rank_basis=capture.rank_basis,
         global_=account,
         budget=per_phase,
+        outliers=outliers(ranks, account),
         kernels=[kernel for report in reports for kernel in report.kernels],
         kernel_shapes=[shape for report in reports for shape in report.shapes],
         host_culprits=[culprit for report in reports for culprit in report.culprits],
-        hypotheses=predicted.hypotheses,
+        hypotheses=[advice.verdict(row) for row in predicted.hypotheses],
         whatif=predicted.whatif,
         collectives=joint.collectives,
         late_ranks=joint.late_ranks,
         run=run.facts(capture),
         undeclared=run.undeclared(capture),
         unmeasured=[
-            *quality.unmeasured(capture, ranks, whole_graphs=_whole_graphs(reports)),
-            *remarks.unmeasured(joint),
+            *advice.unmeasured(_unmeasured(capture, joint, advice.no_device)),
             *_unpredicted(predicted),
         ],
         quality=quality.ledger(
@@ -144,7 +147,13 @@ def analyze(
         detail=detail[0] if detail is not None else None,
         rules=list(rules.sources),
         shared_devices=summary.shared_devices(capture),
-        notes=[*run.notes(capture), *cautions.notes(capture, reports), *remarks.notes(joint, capture)],
+        notes=[
+            *([absent_device.sentence(advice.no_device)] if advice.no_device else []),
+            *run.notes(capture),
+            *profiling_cost.notes(profiling_cost.costs(capture)),
+            *cautions.notes(capture, reports),
+            *remarks.notes(joint, capture),
+        ],
     )
     return Analysis(
         diagnosis,
@@ -153,6 +162,12 @@ def analyze(
         detail[1] if detail is not None else None,
         None if paths is None else paths.segments,
     )
+
+
+def _unmeasured(capture: Capture, joint: JointReport, no_device: str) -> list[Unmeasured]:
+    ranks, whole_graphs = [report.rank for report in joint.reports], _whole_graphs(joint.reports)
+    alone = quality.unmeasured(capture, ranks, whole_graphs=whole_graphs, no_device=no_device)
+    return [*alone, *remarks.unmeasured(joint, no_device)]
 
 
 def _unpredicted(predicted: Outlook) -> list[Unmeasured]:
@@ -267,7 +282,8 @@ def _hypotheses(capture: Capture, joint: JointReport, limits: Mapping[str, float
             continue
         parts = [report.evidence[phase] for report in reports if phase in report.evidence]
         result += [_in_joined_table(row, before) for row in verdicts(phase, parts, limits, distorted)]
-    return result
+    cost = profiling_cost.costs(capture)
+    return [profiling_cost.with_cost(row, cost, limits) for row in result]
 
 
 def _in_joined_table(row: Hypothesis, before: Mapping[int, int]) -> Hypothesis:

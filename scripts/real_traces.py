@@ -11,6 +11,7 @@ from pathlib import Path
 from analyzer import pipeline
 from analyzer.diagnosis import Diagnosis
 from analyzer.errors import TraceboundError
+from analyzer.report.numbers import count
 from analyzer.report.ranks import late_rank_sentence
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -109,9 +110,9 @@ def _several(name: str, diagnosis: Diagnosis) -> list[str]:
 
 def _row(diagnosis: Diagnosis) -> str:
     steps = diagnosis.steps
-    found = f"{steps.count} by {steps.rule}" + (
-        f", {steps.warmup_count} warm-up" if steps.warmup_count else ""
-    )
+    found = f"{steps.count} by {steps.rule}"
+    found += f", {steps.warmup_count} warm-up" if steps.warmup_count else ""
+    found += f", {count(steps.outlier_count, 'outlier')}" if steps.outlier_count else ""
     if len(diagnosis.ranks) > 1:
         found += f"; {len(diagnosis.ranks)} ranks"
     if diagnosis.boundary == "host":

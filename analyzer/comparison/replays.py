@@ -89,7 +89,7 @@ def _shape_use(rows: Sequence[ShapeReplays], *, replays: bool, most: float | Non
         ran=ran,
         steps=most_steps.steps,
         eager_steps=max(row.eager_steps for row in rows),
-        eager_aside_steps=max(row.eager_aside_steps for row in rows),
+        eager_outlier_steps=max(row.eager_outlier_steps for row in rows),
         step_ns=round_half_up(_mean(time, steps)),
         eager_step_ns=round_half_up(_mean(eager_time, eager)) if eager else None,
         other_step_ns=round_half_up(_mean(time - eager_time, rest)) if rest else None,
@@ -121,8 +121,8 @@ def _told(use: ShapeUse) -> str:
     if use.other_step_ns is not None:
         text += f", those with a replay {_ms(use.other_step_ns)}"
     text += ")"
-    if use.eager_aside_steps:
-        text += f"; the budget leaves {use.eager_aside_steps:,} of them out for their length"
+    if use.eager_outlier_steps:
+        text += f"; the budget leaves {use.eager_outlier_steps:,} of them out as outliers"
     return f"{text}."
 
 

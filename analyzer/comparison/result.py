@@ -67,7 +67,7 @@ class ShapeUse(msgspec.Struct, frozen=True, kw_only=True):
     ran: Ran
     steps: int  # on the rank with the most of them
     eager_steps: int
-    eager_aside_steps: int  # of these, left out of the budget for their length
+    eager_outlier_steps: int  # of these, left out of the budget as outliers
     step_ns: int  # mean of all
     eager_step_ns: int | None
     other_step_ns: int | None  # of the steps with a replay, or without kernels
@@ -87,7 +87,7 @@ class Side(msgspec.Struct, frozen=True, kw_only=True):
     ranks: list[int]
     step_ns: StepTimes
     step_times_ns: list[int]  # in order of time
-    warmup_excluded: int
+    warmup_excluded: int  # steps left out of the mean: warm-up and outliers
     replayed: Replayed
     replayed_kernel_share: float | None
     graphs: list[GraphUse] = []  # of all phases

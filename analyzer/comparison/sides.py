@@ -10,6 +10,7 @@ from analyzer.apportion import largest_remainder
 from analyzer.comparison.level import Level
 from analyzer.comparison.result import Replayed
 from analyzer.diagnosis import Budget, Diagnosis, GlobalWindow, StepWork, Window
+from analyzer.explain.windows import chosen_windows, used_windows
 
 WorkKey = tuple[object, ...]
 
@@ -32,16 +33,14 @@ def budget_of(diagnosis: Diagnosis, phase: str, rank: int | None) -> Budget | No
 
 def step_times_of(diagnosis: Diagnosis, budget: Budget) -> list[int]:
     """Times of the steps that a budget rests on (ns), in order of time."""
-    windows = _windows(diagnosis, budget)
-    mine = [window for window in windows if window.phase == budget.phase and not window.empty]
-    used = [window for window in mine if not window.warmup] or mine
-    return [window.end_ns - window.start_ns for window in used]
-
-
-def _windows(diagnosis: Diagnosis, budget: Budget) -> Sequence[Window | GlobalWindow]:
+    windows: Sequence[Window | GlobalWindow]
     if budget.rank is None:
-        return [] if diagnosis.global_ is None else diagnosis.global_.windows
-    return next(rank.windows for rank in diagnosis.ranks if rank.rank == budget.rank)
+        joint = [] if diagnosis.global_ is None else diagnosis.global_.windows
+        windows = chosen_windows(joint, budget.phase).used
+    else:
+        rank = next(rank for rank in diagnosis.ranks if rank.rank == budget.rank)
+        windows = used_windows(rank, budget.phase)
+    return [window.end_ns - window.start_ns for window in windows]
 
 
 def mean_ns(budget: Budget) -> dict[str, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from analyzer.explain import absent_device, profiling_cost
 from analyzer.explain.rank_report import RankReport
 from analyzer.model import Capture, Source
 
@@ -19,17 +20,18 @@ def lost_records(source: Source) -> list[str]:
 
 
 def distortion(capture: Capture, reports: list[RankReport], limits: Mapping[str, float]) -> str:
-    """Why absolute verdicts are weakened: lost records, or a profiler that takes much of the path."""
+    """Why absolute verdicts are weakened: lost records, or a profiler that takes much of the path or the step."""
     reasons = []
     if any(lost_records(source) for source in capture.sources):
         reasons.append("the profiler reports lost records")
     if any(source.partial for source in capture.sources):
         reasons.append("a file is truncated")
-    total = sum(w.end_ns - w.start_ns for r in reports for w in r.rank.windows if not w.warmup)
-    own = sum(w.path_ns["profiler"] for r in reports for w in r.rank.windows if not w.warmup)
+    total = sum(w.end_ns - w.start_ns for r in reports for w in r.rank.windows if not w.left_out)
+    own = sum(w.path_ns["profiler"] for r in reports for w in r.rank.windows if not w.left_out)
     if total and own > limits["distortion_share"] * total:
         reasons.append("the profiler's own overhead is on the path")
-    return "; ".join(reasons)
+    reasons.append(profiling_cost.distorts(profiling_cost.costs(capture), limits))
+    return "; ".join(filter(None, reasons))
 
 
 def notes(capture: Capture, reports: list[RankReport]) -> list[str]:
@@ -47,7 +49,7 @@ def notes(capture: Capture, reports: list[RankReport]) -> list[str]:
         missing = ", ".join(str(rank) for rank in capture.missing_ranks)
         sentences.append(f"No file of rank {missing} was given: nothing here says what happened there.")
     silent = [str(r.rank.rank) for r in reports if not r.rank.device_events]
-    if silent:
+    if silent and not absent_device.no_device(capture):
         sentences.append(
             f"Device activity was not recorded for rank {', '.join(silent)}: "
             "no device figure and no verdict about what bounds it."

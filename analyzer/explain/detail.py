@@ -67,7 +67,7 @@ class _Events:
 def detail_window(rank: Rank) -> WindowResult | None:
     """The window with the median duration (lower of two) among those that the longest phase's budget uses."""
     for phase in phases_of([rank]):
-        used, _, _ = used_windows(rank, phase)
+        used = used_windows(rank, phase)
         ordered = sorted(used, key=lambda window: (window.end_ns - window.start_ns, window.index))
         return ordered[(len(ordered) - 1) // 2]
     return None

@@ -33,7 +33,7 @@ def shown_rank(budget: Budget, joint: GlobalAccount | None) -> int | None:
         return budget.rank
     time: dict[int, int] = {}
     for window in joint.windows if joint is not None else ():
-        if window.phase == budget.phase and not window.warmup:
+        if window.phase == budget.phase and not window.left_out:
             for rank, ns in window.rank_ns.items():
                 time[rank] = time.get(rank, 0) + ns
     return min(time, key=lambda rank: (-time[rank], rank), default=None)

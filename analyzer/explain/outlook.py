@@ -114,12 +114,12 @@ def _scopes(joint: JointReport, ranks: list[Rank]) -> dict[_Key, Steps]:
     """The steps of every phase's headline budget: over all ranks where there is one, else of each rank."""
     found: dict[_Key, Steps] = {}
     for phase in phases_of(ranks):
-        windows, _, _ = used_globally(joint.paths, phase)
+        windows = used_globally(joint.paths, phase)
         if windows:
             found[phase, "global", None] = global_steps([window.windows for window in windows])
             continue
         for rank in ranks:
-            own, _, _ = used_windows(rank, phase)
+            own = used_windows(rank, phase)
             if own:
                 found[phase, "rank", rank.rank] = Steps(rank.rank, tuple(window.index for window in own))
     return found

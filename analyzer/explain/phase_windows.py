@@ -42,7 +42,7 @@ def phase_windows(account: RankAccount, rank: Rank) -> PhaseWindows:
     code_of: dict[int, int] = {}
     counts, times = [], []
     for code, phase in enumerate(phases):
-        used, _, _ = used_windows(rank, phase)
+        used = used_windows(rank, phase)
         code_of.update({window.index: code for window in used})
         counts.append(len(used))
         times.append(sum(window.end_ns - window.start_ns for window in used))

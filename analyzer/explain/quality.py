@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from analyzer.diagnosis import Quality, Rank, Unmeasured
+from analyzer.explain.absent_device import WHERE
+from analyzer.explain.verdicts.catalogue import COUNTERS, CUDA_EVENTS
 from analyzer.model import Capture, HostKind, QualityEntry
 from analyzer.reconstruct.rank import RankAccount
 
@@ -83,29 +85,40 @@ _RECORDS = (
     ("sync", "synchronization records (which stream or event a call waited for)",
      "nsys `--trace=cuda`; torch.profiler `_ExperimentalConfig(enable_cuda_sync_events=True)`"),
     ("event-record", "CUDA event records (cross-stream order)",
-     "nsys `--cuda-event-trace=true`; torch.profiler `enable_cuda_sync_events=True`"),
+     f"{CUDA_EVENTS}; torch.profiler `enable_cuda_sync_events=True`"),
     ("copy", "memory copies", "nsys `--trace=cuda`"),
     ("nvtx", "host ranges (NVTX or record_function)", "nsys `--trace=nvtx`; record_function in the program"),
     ("os", "OS runtime waits", "nsys `--trace=osrt`"),
     ("overhead", "the profiler's own overhead", "nsys 2024 or later records it with `--trace=cuda`"),
-    ("metrics", "hardware counters over time", "nsys `--gpu-metrics-devices=all`"),
+    ("metrics", "hardware counters over time", COUNTERS),
 )  # fmt: skip
 
 
-def unmeasured(capture: Capture, ranks: list[Rank], *, whole_graphs: bool) -> list[Unmeasured]:
-    """Record classes that no input holds, device figures that are null, and what would bring them."""
+_OF_DEVICES = frozenset({"call", "kernel", "sync", "event-record", "copy", "overhead", "metrics"})
+"""Records that come with a device's work."""
+
+
+def unmeasured(
+    capture: Capture, ranks: list[Rank], *, whole_graphs: bool, no_device: str = ""
+) -> list[Unmeasured]:
+    """Record classes that no input holds, device figures that are null, and what would bring them.
+
+    ``no_device``: why none was there; then nothing that comes with one can be captured there.
+    """
     held = (
         frozenset().union(*(source.captured for source in capture.sources))
         if capture.sources
         else frozenset()
     )
     ranges = {"nvtx", "op", "frame"}
-    result = [
-        Unmeasured(what=f"{what}: not captured", how_to_measure=how)
-        for record, what, how in _RECORDS
-        if record not in held and not (record == "nvtx" and held & ranges)
-    ]
-    silent = [rank.rank for rank in ranks if not rank.device_events]
+    lacking = [row for row in _RECORDS if row[0] not in held and not (row[0] == "nvtx" and held & ranges)]
+    result = []
+    if no_device:
+        of_devices = ", ".join(what for record, what, _ in lacking if record in _OF_DEVICES)
+        result.append(Unmeasured(what=f"all of a device: {of_devices}", how_to_measure=WHERE))
+        lacking = [row for row in lacking if row[0] not in _OF_DEVICES]
+    result += [Unmeasured(what=f"{what}: not captured", how_to_measure=how) for _, what, how in lacking]
+    silent = [] if no_device else [rank.rank for rank in ranks if not rank.device_events]
     if silent:
         which = ", ".join(str(rank) for rank in silent)
         result.append(

@@ -126,7 +126,7 @@ def report_rank(
     account = _only(account, chosen, windows)
     evidence = {}
     for phase in phases_of([result]):
-        used, _, _ = used_windows(result, phase)
+        used = used_windows(result, phase)
         wanted = {window.index for window in used}
         indices = [at for at, window in enumerate(account.windows) if window.index in wanted]
         evidence[phase] = gather(account, rank, indices, thresholds)
@@ -168,7 +168,7 @@ def _replayable(
     account: RankAccount, rank: int, result: Rank, thresholds: Mapping[str, float], most_events: int
 ) -> RankGraph | None:
     """The event graph of the steps that count, None without any."""
-    wanted = [window.index for window in result.windows if not (window.warmup or window.empty)]
+    wanted = [window.index for window in result.windows if not (window.left_out or window.empty)]
     if len(wanted) < 2 or not most_events:
         return None
     small = coverage(account.trace, account.work.table) < thresholds["small_grid_coverage"]

@@ -1,4 +1,4 @@
-"""What the manifest of a run adds to a capture: pins, clocks, how each rank's capture ended, what profiling cost."""
+"""What the manifest of a run adds to a capture: pins, clocks, how each rank's capture ended."""
 
 from __future__ import annotations
 
@@ -11,10 +11,7 @@ from analyzer.across.clocks import MOST_DRIFT_PPB
 from analyzer.diagnosis import PinnedFact, RunFacts, RunRank
 from analyzer.explain.rank_report import RankReport
 from analyzer.model import Capture
-from collectors.manifest import PINS, TOLD_BY_DIAGNOSIS, RankRecord
-
-INFLATED = 1.1
-"""Profiling that makes steps so many times as long is told before any figure."""
+from collectors.manifest import PINS, TOLD_BY_DIAGNOSIS, Interval, RankRecord
 
 
 def with_records(reports: Sequence[RankReport], capture: Capture, zero_ns: int | None) -> list[RankReport]:
@@ -77,8 +74,16 @@ def _rank(record: RankRecord) -> RunRank:
         exit_code=record.exit_code,
         profiled_step_ns=None if cost is None else cost.profiled_step_ns,
         plain_step_ns=None if cost is None else cost.plain_step_ns,
+        profiled_steps=None if cost is None else cost.profiled_steps,
+        plain_steps=None if cost is None else cost.plain_steps,
+        profiled_interval_ns=_interval(None if cost is None else cost.profiled_interval),
+        plain_interval_ns=_interval(None if cost is None else cost.plain_interval),
         notes=list(record.notes),
     )
+
+
+def _interval(interval: Interval | None) -> tuple[int, int] | None:
+    return None if interval is None else (interval.low_ns, interval.high_ns)
 
 
 def undeclared(capture: Capture) -> list[str]:
@@ -113,20 +118,4 @@ def notes(capture: Capture) -> list[str]:
     """What a reader must know of how the capture came about, each a sentence."""
     if capture.run is None:
         return []
-    sentences = [sentence for _, sentence in how_ranks_ended(capture)]
-    slow = [
-        (record.inflation.ratio, record)
-        for record in capture.run.ranks
-        if record.inflation is not None
-        and record.inflation.plain_step_ns > 0
-        and record.inflation.ratio >= INFLATED
-    ]
-    if slow:
-        _, record = max(slow, key=lambda pair: (pair[0], -pair[1].rank))
-        cost = record.inflation
-        assert cost is not None
-        sentences.append(
-            f"Profiling made steps longer: {cost.profiled_step_ns / 1e6:,.3f} ms with the profiler, "
-            f"{cost.plain_step_ns / 1e6:,.3f} ms without it (medians, rank {record.rank}). CPU shares are inflated."
-        )
-    return sentences
+    return [sentence for _, sentence in how_ranks_ended(capture)]

@@ -88,6 +88,7 @@ def steps(reports: list[RankReport]) -> Steps:
         pattern=first.pattern,
         count=len(reports[0].rank.windows),
         warmup_count=sum(window.warmup for window in reports[0].rank.windows),
+        outlier_count=sum(window.outlier for window in reports[0].rank.windows),
         confidence=first.confidence,
         phases=phases_of([report.rank for report in reports]),
         detail="; ".join(details) if windows else "no window",

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
 import numpy as np
 
 from analyzer.categories import CATEGORY_NAMES, EXPOSURE_NAMES, Category, Exposure
 from analyzer.cuda_api import LAUNCHES, CallKind
-from analyzer.diagnosis import Budget, Rank
+from analyzer.diagnosis import Budget, GlobalWindow, Rank
 from analyzer.diagnosis import Window as WindowResult
 from analyzer.errors import InvariantError
 from analyzer.reconstruct.critical_path import Path
@@ -60,6 +64,7 @@ def _window_result(
         host_end_ns=window.host_end_ns,
         warmup=bool(window.warmup_reasons),
         warmup_reasons=list(window.warmup_reasons),
+        outlier=window.outlier,
         empty=window.empty,
         path_ns=totals,
         exposed_ns=exposed,
@@ -92,13 +97,43 @@ def _counts(account: RankAccount) -> dict[str, list[int]]:
     }
 
 
-def used_windows(rank: Rank, phase: str) -> tuple[list[WindowResult], int, str]:
-    """Windows that a phase's budget rests on, how many were set aside, and a note where none was clean."""
-    mine = [window for window in rank.windows if window.phase == phase and not window.empty]
-    clean = [window for window in mine if not window.warmup]
-    if mine and not clean:
-        return mine, 0, "every window of this phase is flagged as warm-up; all are used"
-    return clean, len(mine) - len(clean), ""
+AnyWindow = TypeVar("AnyWindow", WindowResult, GlobalWindow)
+
+
+@dataclass(frozen=True)
+class Chosen(Generic[AnyWindow]):
+    """The windows of a phase: those that its budget rests on, warm-up and outliers left out.
+
+    ``note``: why the budget rests on windows of those kinds; then none is left out.
+    """
+
+    used: list[AnyWindow]
+    warmup: list[AnyWindow]
+    outliers: list[AnyWindow]
+    note: str = ""
+
+
+def chosen_windows(windows: Sequence[AnyWindow], phase: str) -> Chosen[AnyWindow]:
+    """What a phase's budget rests on; all of its windows where none is ordinary."""
+    mine = [window for window in windows if window.phase == phase and not window.empty]
+    used = [window for window in mine if not window.left_out]
+    if mine and not used:
+        return Chosen(mine, [], [], _why_flagged(mine))
+    outliers = [window for window in mine if window.outlier and not window.warmup]
+    return Chosen(used, [window for window in mine if window.warmup], outliers)
+
+
+def _why_flagged(windows: Sequence[WindowResult | GlobalWindow]) -> str:
+    if all(window.warmup for window in windows):
+        return "every window of this phase is flagged as warm-up; all are used"
+    if len(windows) == 1:
+        return "this step is an outlier"
+    return "every window of this phase is flagged as warm-up or outlier; all are used"
+
+
+def used_windows(rank: Rank, phase: str) -> list[WindowResult]:
+    """Windows that a phase's budget of one rank rests on."""
+    return chosen_windows(rank.windows, phase).used
 
 
 def budgets(ranks: list[Rank]) -> list[Budget]:
@@ -106,9 +141,9 @@ def budgets(ranks: list[Rank]) -> list[Budget]:
     result = []
     for phase in phases_of(ranks):
         for rank in ranks:
-            windows, excluded, note = used_windows(rank, phase)
-            if windows:
-                result.append(_budget(phase, rank.rank, windows, excluded, note))
+            chosen = chosen_windows(rank.windows, phase)
+            if chosen.used:
+                result.append(_budget(phase, rank.rank, chosen))
     return result
 
 
@@ -122,14 +157,17 @@ def phases_of(ranks: list[Rank]) -> list[str]:
     return sorted(time, key=lambda phase: (-time[phase], phase))
 
 
-def _budget(phase: str, rank: int, windows: list[WindowResult], excluded: int, note: str) -> Budget:
+def _budget(phase: str, rank: int, chosen: Chosen[WindowResult]) -> Budget:
+    windows = chosen.used
     exposed = [window.exposed_ns for window in windows if window.exposed_ns is not None]
     return Budget(
         phase=phase,
         scope="rank",
         rank=rank,
         windows=len(windows),
-        windows_excluded=excluded,
+        windows_excluded=len(chosen.warmup) + len(chosen.outliers),
+        outliers=len(chosen.outliers),
+        outlier_ns_total=sum(window.end_ns - window.start_ns for window in chosen.outliers),
         step_ns_total=sum(window.end_ns - window.start_ns for window in windows),
         path_ns_total={name: sum(window.path_ns[name] for window in windows) for name in windows[0].path_ns},
         exposed_ns_total=(
@@ -138,5 +176,5 @@ def _budget(phase: str, rank: int, windows: list[WindowResult], excluded: int, n
             else None
         ),
         inferred_ns_total=sum(window.inferred_ns for window in windows),
-        note=note,
+        note=chosen.note,
     )

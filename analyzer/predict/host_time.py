@@ -30,7 +30,7 @@ class HostTime:
 
     CPU time outside calls: ``dispatch_ns`` inside submission bursts, ``output_ns`` on output, ``work_ns`` any other.
     ``profiler_ns``: overhead that the profiler recorded. ``stray_ns``: all that is no submission. ``blocked_ns``: the
-    OS blocked the thread, or it may have waited (see ``steps_here``).
+    OS or a collective on the CPU blocked the thread, or it may have waited (see ``steps_here``).
     """
 
     dispatch_ns: IntArray
@@ -50,7 +50,8 @@ def host_time(
     """
     mine = calls.of_thread(thread)
     in_calls = union(calls.start_ns[mine], calls.end_ns[mine])
-    blocked = (Category.HOST_WAIT,) if steps_here else (Category.HOST_WAIT, Category.HOST_UNTRACED)
+    waits = (Category.HOST_WAIT, Category.COLLECTIVE_HOST)
+    blocked = waits if steps_here else (*waits, Category.HOST_UNTRACED)
 
     def between(counts: Sequence[Category], without: Intervals) -> IntArray:
         meter = _Meter(account, counts, without)

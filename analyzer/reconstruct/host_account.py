@@ -18,6 +18,7 @@ from analyzer.cuda_api import SUBMISSIONS, WAITS
 from analyzer.intervals import Intervals, subtract, union
 from analyzer.model import HostKind, IntArray, ProcessTrace, SmallArray
 from analyzer.reconstruct.blocking import HeldCalls
+from analyzer.reconstruct.host_collectives import HostCollectives, find_host_collectives
 from analyzer.reconstruct.nesting import innermost
 from analyzer.reconstruct.work import BoolArray, Calls
 
@@ -89,6 +90,7 @@ class HostAccount:
     device_recorded: bool = True
     _threads: dict[int, ThreadAccount] = field(default_factory=dict)
     _threadless: Intervals | None = None
+    _collectives: HostCollectives | None = None
 
     def thread(self, thread: int) -> ThreadAccount:
         """The account of one thread (index into ``ProcessTrace.threads``)."""
@@ -137,9 +139,13 @@ class HostAccount:
             (self._of(submits), Category.LAUNCH_API),
             (self._profiler(rows), Category.PROFILER),
         )
-        merged = distinct(np.concatenate([bounds, *(edge for layer, _ in layers for edge in layer)]))
+        inside, collective = self._host_collectives().of_thread(thread)
+        merged = distinct(np.concatenate([bounds, inside, *(edge for layer, _ in layers for edge in layer)]))
         row = _at(bounds, owner, merged)
         category = self._base_category(row)
+        meanwhile = _at(inside, collective, merged)
+        row = np.where(meanwhile >= 0, meanwhile, row)
+        category[meanwhile >= 0] = Category.COLLECTIVE_HOST
         for layer, value in layers:
             category[_inside(layer, merged)] = value
         return ThreadAccount(merged, category, row, gap_ns, crossings)
@@ -152,6 +158,11 @@ class HostAccount:
         blocked[known] = self.process.host.kind[row[known]] == HostKind.OS
         category[blocked] = Category.HOST_WAIT
         return category
+
+    def _host_collectives(self) -> HostCollectives:
+        if self._collectives is None:
+            self._collectives = find_host_collectives(self.process, self.roles.step)
+        return self._collectives
 
     def _of(self, calls: IntArray) -> Intervals:
         return union(self.calls.start_ns[calls], self.calls.end_ns[calls])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from analyzer.model import IntArray
+from analyzer.model import HostTable, IntArray
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -36,6 +36,18 @@ def innermost(start_ns: IntArray, end_ns: IntArray) -> tuple[IntArray, IntArray,
     last = np.append(times[1:] != times[:-1], True)  # of several bounds at one instant the last holds
     owner = np.where(owner[last] >= 0, rows[owner[last]], -1)
     return times[last], owner, crossings
+
+
+def enclosed(host: HostTable, rows: IntArray, outer: IntArray) -> BoolArray:
+    """(k,) whether each of ``rows`` lies inside one of ``outer`` on its thread.
+
+    Both are host rows in table order; no two of ``outer`` on one thread overlap.
+    """
+    if not len(outer):
+        return np.zeros(len(rows), bool)
+    before = outer[np.maximum(np.searchsorted(outer, rows) - 1, 0)]
+    same = (before < rows) & (host.thread[before] == host.thread[rows])
+    return np.asarray(same & (host.end_ns[rows] <= host.end_ns[before]), bool)
 
 
 def _boundaries(start: IntArray, end: IntArray) -> tuple[IntArray, BoolArray, IntArray]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -21,13 +21,16 @@ from analyzer.reconstruct.critical_path import Path, Walker
 from analyzer.reconstruct.exposure import ExposureLine, expose
 from analyzer.reconstruct.handovers import Transitions, find_transitions
 from analyzer.reconstruct.host_account import HostAccount, Roles, mask_of, profiler_intervals
+from analyzer.reconstruct.nesting import enclosed
 from analyzer.reconstruct.phases import name_phases
 from analyzer.reconstruct.replays import Replays, find_replays
 from analyzer.reconstruct.step_markers import (
     DISPATCH_RANGES,
     OUTPUT_RANGES,
+    PHASE_RANGE,
     SCHEDULING_RANGES,
     clean_names,
+    marks_a_step,
 )
 from analyzer.reconstruct.steps import StepRanges, find_steps
 from analyzer.reconstruct.sync_targets import SyncTargets
@@ -36,8 +39,8 @@ from analyzer.reconstruct.windows import (
     Window,
     assign,
     device_windows,
+    flagged,
     host_windows,
-    warmup_reasons,
     whole_window,
 )
 from analyzer.reconstruct.work import BoolArray, Calls, Work, calls_of, match
@@ -137,7 +140,7 @@ def _first_instant(work: Work, process: ProcessTrace) -> int:
 def _windows(
     steps: StepRanges, calls: Calls, work: Work, process: ProcessTrace, boundary: str
 ) -> tuple[list[Window], Assignment | None]:
-    """Windows with phases and warm-up flags."""
+    """Windows with phases, warm-up and outliers flagged."""
     if boundary == DEVICE and not len(work):
         return [], None  # other ranks' windows end on the device; this one's work was not recorded
     assignment = assign(steps, calls, work) if len(steps) else None
@@ -148,22 +151,28 @@ def _windows(
     else:
         windows = whole_window(work)
     phases = name_phases(windows, assignment, work)
-    reasons = warmup_reasons(windows, phases, steps, calls, process)
-    windows = [
-        replace(window, phase=phase, warmup_reasons=reason)
-        for window, phase, reason in zip(windows, phases, reasons, strict=True)
-    ]
-    return windows, assignment
+    return flagged(windows, phases, steps, calls, process), assignment
 
 
 def _roles(process: ProcessTrace, steps: StepRanges, options: RankOptions) -> Roles:
     """Host rows with a declared meaning: by engine names, and by what the user declares."""
     return Roles(
-        step=mask_of(process, steps.rows[steps.rows >= 0]),
+        step=_around_steps(process, steps),
         dispatch=_named(process, DISPATCH_RANGES.match) | _declared(process, options.dispatch),
         scheduling=_named(process, SCHEDULING_RANGES.match),
         output=_named(process, OUTPUT_RANGES.match) | _declared(process, options.output_ranges),
     )
+
+
+def _around_steps(process: ProcessTrace, steps: StepRanges) -> BoolArray:
+    """Mask of ranges that hold whole steps: the markers chosen, other step markers, phases around steps.
+
+    A phase inside a step is a part of it like any other range.
+    """
+    chosen = mask_of(process, steps.rows[steps.rows >= 0])
+    phases = np.flatnonzero(_named(process, PHASE_RANGE.match))
+    inside = enclosed(process.host, phases, np.flatnonzero(chosen))
+    return chosen | _named(process, marks_a_step) | mask_of(process, phases[~inside])
 
 
 def _declared(process: ProcessTrace, pattern: str | None) -> BoolArray:

@@ -79,6 +79,9 @@ STEP_MARKERS: tuple[Marker, ...] = tuple(
 
 PROFILER_STEP = re.compile(r"^ProfilerStep#(\d+)$")
 
+PHASE_RANGE = re.compile(r"^tracebound\.phase\[")
+"""Phases that a program marks with ``collectors.ranges``: mostly around its steps."""
+
 DISPATCH_RANGES = re.compile(r"^(?:gpu_model_runner: forward|Forward|gpu_model_runner: draft|Draft)$")
 """Engine ranges that exist to submit work: all CPU time in them is dispatch."""
 SCHEDULING_RANGES = re.compile(
@@ -132,6 +135,11 @@ def clean_names(names: tuple[str, ...]) -> CleanNames:
 def find_marker(name: str) -> Marker | None:
     """The family that a (clean) range name belongs to."""
     return next((marker for marker in (MARKED, *STEP_MARKERS) if marker.pattern.match(name)), None)
+
+
+def marks_a_step(name: str) -> bool:
+    """Whether a (clean) range name stands for a step whoever else marks the steps of a capture."""
+    return bool(PROFILER_STEP.match(name) or MARKED.pattern.match(name))
 
 
 def phase_of(name: str) -> str | None:

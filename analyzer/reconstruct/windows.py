@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from analyzer.cuda_api import DEVICE_ALLOCATION, CallKind, base_name
 from analyzer.model import HostKind, IntArray, ProcessTrace
+from analyzer.reconstruct.outliers import SLOW_START, judge
 from analyzer.reconstruct.step_markers import phase_of
 from analyzer.reconstruct.steps import StepRanges
 from analyzer.reconstruct.work import Calls, Work
-from analyzer.stats import robust_z
 
-OUTLIER_Z = 3.5
-"""Robust z-score beyond which a window lies far outside its group (Iglewicz and Hoaglin's cut)."""
-OUTLIER_RATIO = 1.25
-"""... and only if it also differs from the group's median by this factor."""
-MIN_GROUP = 4
-"""No outlier is called in a smaller group."""
-FAR_OUTSIDE = "lies far outside its group"
-"""The one reason of warm-up that says nothing of what the step did."""
 WHOLE = "whole capture"
 
 
@@ -39,6 +31,7 @@ class Window:
     thread: int
     empty: bool
     warmup_reasons: tuple[str, ...] = ()
+    outlier: bool = False  # lies far outside its group, and not because the loop was warming up
 
 
 @dataclass(frozen=True)
@@ -151,15 +144,29 @@ def host_windows(steps: StepRanges, process: ProcessTrace) -> list[Window]:
     return [Window(0, WHOLE, WHOLE, start, end, start, end, None, thread, empty=end == start)]
 
 
-def warmup_reasons(
+def flagged(
     windows: list[Window], phases: list[str], steps: StepRanges, calls: Calls, process: ProcessTrace
-) -> list[tuple[str, ...]]:
-    """Why each window is warm-up, empty where it is not. Being first is by itself no reason."""
+) -> list[Window]:
+    """The windows with their phases, why they are warm-up, and which are outliers.
+
+    Being first is by itself no reason.
+    """
     reasons: list[list[str]] = [[] for _ in windows]
     if len(steps):
         _by_one_time_calls(reasons, windows, steps, calls, process)
-    _by_duration(reasons, windows, phases)
-    return [tuple(items) for items in reasons]
+    full = [at for at, window in enumerate(windows) if not window.empty]
+    judged = judge(
+        np.array([windows[at].end_ns - windows[at].start_ns for at in full], np.int64),
+        [phases[at] for at in full],
+        [bool(reasons[at]) for at in full],
+    )
+    for place in np.flatnonzero(judged.slow_start).tolist():
+        reasons[full[place]].append(SLOW_START)
+    outliers = {full[place] for place in np.flatnonzero(judged.outlier).tolist()}
+    return [
+        replace(window, phase=phase, warmup_reasons=tuple(items), outlier=at in outliers and not items)
+        for at, (window, phase, items) in enumerate(zip(windows, phases, reasons, strict=True))
+    ]
 
 
 def _by_one_time_calls(
@@ -184,17 +191,3 @@ def _by_one_time_calls(
         for window in windows:
             if window.index in hit:
                 reasons[window.index].append(reason)
-
-
-def _by_duration(reasons: list[list[str]], windows: list[Window], phases: list[str]) -> None:
-    for phase in sorted(set(phases)):
-        members = [w for w, p in zip(windows, phases, strict=True) if p == phase and not w.empty]
-        if len(members) < MIN_GROUP:
-            continue
-        durations = np.array([w.end_ns - w.start_ns for w in members], np.float64)
-        middle = float(np.median(durations))
-        score = robust_z(durations)
-        for window, duration, z in zip(members, durations.tolist(), score.tolist(), strict=True):
-            far = duration > OUTLIER_RATIO * middle or duration * OUTLIER_RATIO < middle
-            if abs(z) > OUTLIER_Z and far:
-                reasons[window.index].append(FAR_OUTSIDE)

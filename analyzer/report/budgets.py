@@ -10,6 +10,7 @@ from analyzer.categories import CATEGORY_NAMES
 from analyzer.diagnosis import Budget, Diagnosis
 from analyzer.explain.focus import leading_budgets, mean_step
 from analyzer.report import whole_capture
+from analyzer.report.category_words import category_words
 from analyzer.report.escape import cell, code, prose
 from analyzer.report.labels import (
     CATEGORY_WORDS,
@@ -19,6 +20,7 @@ from analyzer.report.labels import (
     PATH_GROUPS,
 )
 from analyzer.report.numbers import count, fixed, ms, ms_parts, percent, percent_parts, percent_units
+from analyzer.report.outliers import left_out, mean_with
 from analyzer.report.tables import table
 
 PHASES_IN_FULL = 3
@@ -105,7 +107,7 @@ def _view(diagnosis: Diagnosis, budget: Budget) -> BudgetView:
     return BudgetView(
         title=f"Phase {code(budget.phase)}: {ms(budget.step_ns_total, per)} ms {whole_capture.span(budget)}",
         intro=_intro(budget, len(peers)),
-        path=_partition(budget.path_ns_total, CATEGORY_WORDS, per, "On the path"),
+        path=_partition(budget.path_ns_total, category_words(diagnosis, budget), per, "On the path"),
         exposed=exposed,
         disagreement=disagreement(budget),
         ranks=_rank_table(peers) if len(peers) > 1 else "",
@@ -117,9 +119,9 @@ def _intro(budget: Budget, peers: int) -> str:
     if budget.scope == "rank":
         where = f"rank {budget.rank}" + (f", the slowest of {count(peers, 'rank')}" if peers > 1 else "")
     text = f"Mean of {count(budget.windows, 'step')}, {where}"
-    if budget.windows_excluded:
-        text += f"; {count(budget.windows_excluded, 'step')} left out"
-    text += "."
+    text += f"; {left_out(budget)}." if budget.windows_excluded else "."
+    if budget.outliers:
+        text += f" With the outliers the mean step is {mean_with(budget)} ms."
     if budget.inferred_ns_total:
         text += (
             f" {ms(budget.inferred_ns_total, max(budget.windows, 1))} ms of the mean step is inferred: gaps"

@@ -125,8 +125,8 @@ def _sides(comparison: Comparison) -> str:
         ["Ranks", *(int_ranges(side.ranks) for side in (a, b))],
         ["Phase", *(cell(side.phase, 40) for side in (a, b))],
         ["Boundary", a.boundary, b.boundary],
-        ["Steps, without warm-up", f"{a.step_ns.n:,}", f"{b.step_ns.n:,}"],
-        ["Warm-up steps left out", f"{a.warmup_excluded:,}", f"{b.warmup_excluded:,}"],
+        ["Steps in the mean", f"{a.step_ns.n:,}", f"{b.step_ns.n:,}"],
+        ["Steps left out (warm-up, outliers)", f"{a.warmup_excluded:,}", f"{b.warmup_excluded:,}"],
         ["Mean step, ms", ms(a.step_ns.mean), ms(b.step_ns.mean)],
         ["Median step, ms", ms(a.step_ns.median), ms(b.step_ns.median)],
         [

@@ -165,7 +165,7 @@ CONTENTS = {
     "small_kernels.csv": "kernels below 2, 5, 10, 20 and 50 µs",
     "classes.csv": "device work by class",
     "kernel_shapes.csv": "kernels by launch shape, with grid coverage and theoretical occupancy",
-    "host_rollups.csv": "path time on the CPU by call, op, range, Python frame and thread",
+    "host_rollups.csv": "path time on the CPU by CUDA call, OS call, op, range, Python frame and thread",
     "queue.csv": "queue depth and launch latency over time",
     "detail_step.csv": "every event of the step that the timeline shows",
 }

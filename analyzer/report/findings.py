@@ -208,9 +208,16 @@ def _measured_of_step(diagnosis: Diagnosis, row: Hypothesis) -> str:
     budget = next((b for b in diagnosis.budget if (b.phase, b.scope, b.rank) == _budget_key(row)), None)
     of = "" if budget is None else f" of {ms(budget.step_ns_total, max(budget.windows, 1))} ms"
     value = value_text(row.measured).removesuffix(" per step")
+    if not row.measured.unit.endswith("per step"):
+        return f"{value} ({row.measured.kind}{_over(row.measured)}): {prose(row.measured.name)}"
     where = f"rank {row.measured.rank}, " if row.measured.rank is not None else ""
     kind = f"{row.measured.kind}, {where}mean of {count(row.measured.windows, 'step')}"
     return f"{value}{of} per step ({kind}): {prose(row.measured.name)}"
+
+
+def _over(measured: Measured) -> str:
+    where = "" if measured.rank is None else f", rank {measured.rank}"
+    return f"{where}, over {count(measured.windows, 'step')}"
 
 
 def _bound(row: Hypothesis) -> str:

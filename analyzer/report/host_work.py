@@ -18,6 +18,7 @@ KINDS = {
     "frame": "Python frame",
     "op": "framework op",
     "call": "CUDA call",
+    "os": "OS call",
     "thread": "thread",
 }
 NOTHING = "None: the path does not run through the CPU, or nothing was recorded there."
@@ -54,15 +55,20 @@ def host_table(diagnosis: Diagnosis) -> str:
 
 
 def host_short(diagnosis: Diagnosis) -> str:
-    """The same in few rows and columns."""
+    """The same in few rows and columns; rows that would read alike name their threads."""
     rows = _culprits(diagnosis)
     if not rows:
         return NOTHING
+    heads = [[_doing(row), row.category, cell(row.phase, 30)] for row in rows[:FEW]]
     cells = [
-        [_doing(row), row.category, cell(row.phase, 30), ms(row.path_ns, max(row.windows, 1)),
-         f"{row.windows_with:,} of {row.windows:,}"]
-        for row in rows[:FEW]
-    ]  # fmt: skip
+        [
+            doing + (f" on {cell(row.thread, 44)}" if heads.count([doing, *of]) > 1 else ""),
+            *of,
+            ms(row.path_ns, max(row.windows, 1)),
+            f"{row.windows_with:,} of {row.windows:,}",
+        ]
+        for row, (doing, *of) in zip(rows, heads, strict=False)
+    ]
     header = ["Call, op, range or frame", "Category", "Phase", "Mean per step, ms", "In steps"]
     return table(header, cells, left=(0, 1, 2)) + rest(len(rows), FEW, "host_time.csv")
 
@@ -102,7 +108,7 @@ def _negligible(diagnosis: Diagnosis) -> bool:
 
 
 def host_tables(diagnosis: Diagnosis) -> list[View]:
-    """The leading phase's path time on the CPU, rolled up by range, frame, op, call and thread."""
+    """The leading phase's path time on the CPU, rolled up by range, frame, op, CUDA call, OS call and thread."""
     rank, phase = focus_rank(diagnosis), focus_phase(diagnosis)
     views = []
     for by, words in KINDS.items():

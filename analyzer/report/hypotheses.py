@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from analyzer.diagnosis import Diagnosis, Hypothesis
 from analyzer.report.escape import cell, code, prose
 from analyzer.report.findings import Finding, gain_text, share_text, value_text
@@ -55,16 +57,31 @@ def unmeasured_ids(diagnosis: Diagnosis) -> str:
         code(name) + ("" if set(where) == phases else f" ({count(len(set(where)), 'phase')})")
         for name, where in found.items()
     ]
-    return f"Unmeasured: {', '.join(names)}." if names else ""
+    if not names:
+        return ""
+    most = _most_frequent_advice(diagnosis)
+    shared = f" To measure those of which nothing else is said below: {prose(most)}." if most else ""
+    return f"Unmeasured: {', '.join(names)}.{shared}"
+
+
+def _most_frequent_advice(diagnosis: Diagnosis) -> str:
+    """What would measure more than half of the unmeasured hypotheses; "" where they differ."""
+    advice = {row.id: row.verdict_note for row in diagnosis.hypotheses if row.verdict == "unmeasured"}
+    most, times = max(Counter(advice.values()).items(), key=lambda pair: pair[1], default=("", 0))
+    return most if times > 2 and 2 * times > len(advice) else ""
 
 
 def hypothesis_notes(diagnosis: Diagnosis) -> list[Finding]:
     """Claim, check, intervention, disproof and undo of each hypothesis, once per wording."""
     seen: dict[tuple[str, ...], Finding] = {}
+    said = _most_frequent_advice(diagnosis)
     for row in sorted(diagnosis.hypotheses, key=_order):
         unmeasured = row.verdict == "unmeasured"
         lines = [
-            ("To measure it" if unmeasured else "Note", prose(row.verdict_note)),
+            (
+                "To measure it" if unmeasured else "Note",
+                "" if unmeasured and row.verdict_note == said else prose(row.verdict_note),
+            ),
             ("Quantity", prose(row.measured.name) if row.measured else ""),
             ("Check", prose(row.discriminating_check)),
             ("Change", prose(row.intervention)),

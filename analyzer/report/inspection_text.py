@@ -8,6 +8,7 @@ from analyzer.report.escape import visible
 from analyzer.report.inspection import InspectedInput, InspectedRank, Inspection, Work
 from analyzer.report.labels import RULE_WORDS
 from analyzer.report.numbers import count, int_ranges, ms, share
+from analyzer.report.reading import flagged_steps
 from analyzer.report.record_words import records_in_words
 from analyzer.report.tables import columns, section
 
@@ -102,7 +103,7 @@ def _steps(inspection: Inspection) -> str:
     pattern = f" ({_name(steps.pattern)})" if steps.pattern is not None else ""
     lines = [
         f"{count(steps.count, 'step')}, found by {rule}{pattern}, confidence"
-        f" {_name(steps.confidence)}, {steps.warmup_count:,} flagged as warm-up",
+        f" {_name(steps.confidence)}; {flagged_steps(steps, [rank.rank for rank in inspection.ranks])}",
         f"phases: {', '.join(_name(phase, 40) for phase in steps.phases[:TOP]) or 'none'}",
     ]
     return "\n".join([*lines, _name(steps.detail, 400)] if steps.detail else lines)

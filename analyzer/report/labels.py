@@ -12,6 +12,7 @@ CATEGORY_WORDS = {
     "collective.transfer": "collective after its last rank arrived",
     "collective.wait": "collective waiting for a late rank",
     "collective.unsplit": "collective; waiting and transfer not told apart",
+    "collective.host": "collective on the CPU; waiting and transfer not told apart",
     "launch.latency": "from the start of a launch call to the start of its work",
     "launch.api": "CPU inside launch calls",
     "launch.dispatch": "CPU between the launch calls of one burst",
@@ -20,7 +21,7 @@ CATEGORY_WORDS = {
     "host.api": "CPU inside other CUDA calls",
     "host.framework": "CPU inside framework ops and named ranges",
     "host.output": "CPU inside ranges declared as output",
-    "host.wait": "CPU blocked, cause not visible",
+    "host.wait": "CPU blocked, or waiting for another thread",
     "host.untraced": "CPU time with nothing recorded",
     "host.sync_return": "device done, the waiting call not yet back",
     "service.output": "output processing in the server",
@@ -75,7 +76,7 @@ DEVICE_BUSY = frozenset(
 
 PATH_GROUPS: dict[str, tuple[str, ...]] = {
     "kernels": ("kernel", "graph.unresolved", "prior_work"),
-    "collectives": ("collective.transfer", "collective.wait", "collective.unsplit"),
+    "collectives": ("collective.transfer", "collective.wait", "collective.unsplit", "collective.host"),
     "copies": ("copy",),
     "launches": ("launch.latency", "launch.api", "launch.dispatch"),
     "device gaps": ("gap.dispatch", "gap.dependency"),

@@ -17,6 +17,7 @@ from analyzer.report import (
     hypotheses,
     launches,
     ledgers,
+    outliers,
     overview,
     predictions,
     ranks,
@@ -77,6 +78,7 @@ def render(
             other_phases=budgets.other_phases(diagnosis),
             answer=overview.answer(diagnosis),
             compact=overview.compact(diagnosis),
+            outliers=outliers.outlier_view(diagnosis),
             joint=ranks.joint(diagnosis),
             rank_tables=ranks.appendix(diagnosis),
             focus=views.focus_text(diagnosis),
@@ -106,4 +108,5 @@ def render(
 def _ledger(diagnosis: Diagnosis) -> str:
     if not diagnosis.quality:
         return ""
-    return f"The quality ledger below counts {count(len(diagnosis.quality), 'kind')} of loss or repair."
+    kinds = len({row.reason for row in diagnosis.quality})
+    return f"The quality ledger below counts {count(kinds, 'kind')} of loss or repair."

@@ -10,8 +10,8 @@ from analyzer.categories import CATEGORY_NAMES, EXPOSURE_NAMES
 from analyzer.diagnosis import Budget, Diagnosis, Hypothesis
 from analyzer.report import whole_capture
 from analyzer.report.budgets import disagreement, leading
+from analyzer.report.category_words import category_words
 from analyzer.report.escape import cell, code
-from analyzer.report.labels import CATEGORY_WORDS
 from analyzer.report.numbers import count, fixed, ms, ms_parts, percent, percent_parts, percent_units, share
 from analyzer.report.tables import table
 
@@ -97,21 +97,21 @@ def compact(diagnosis: Diagnosis) -> Compact | None:
     step = ms(budget.step_ns_total, max(budget.windows, 1))
     return Compact(
         title=f"Phase {code(budget.phase)}, {_where(diagnosis, budget)}: {step} ms {whole_capture.span(budget)}",
-        path=_path_table(budget),
+        path=_path_table(budget, category_words(diagnosis, budget)),
         device=_device_line(budget),
         disagreement=disagreement(budget),
         phases=_phase_table(diagnosis, budgets) if len(budgets) > 1 else "",
     )
 
 
-def _path_table(budget: Budget) -> str:
+def _path_table(budget: Budget, in_words: Mapping[str, str]) -> str:
     """The largest parts; parts and their shares add up to the last row as shown."""
     parts = sorted(
         ((ns, name) for name, ns in budget.path_ns_total.items() if ns), key=lambda p: (-p[0], p[1])
     )
     worth = sum(ns >= LEAST_SHOWN * budget.step_ns_total for ns, _ in parts[:PARTS_SHOWN])
     shown, small = parts[:worth], parts[worth:]
-    rows = [(name, CATEGORY_WORDS.get(name, ""), ns) for ns, name in shown]
+    rows = [(name, in_words.get(name, ""), ns) for ns, name in shown]
     if small:
         rows.append((count(len(small), "smaller part"), "", sum(ns for ns, _ in small)))
     values = [ns for _, _, ns in rows]

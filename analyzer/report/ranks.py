@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from analyzer.diagnosis import Collective, Diagnosis, GlobalWindow, LateRank, Rank, Spread
 from analyzer.explain.focus import leading_budgets
-from analyzer.explain.windows import used_windows
+from analyzer.explain.windows import chosen_windows, used_windows
 from analyzer.report.escape import cell, code, prose
 from analyzer.report.numbers import count, ms, percent
 from analyzer.report.tables import table
@@ -19,7 +19,7 @@ ROWS_SHOWN = 6
 ROWS_IN_APPENDIX = 24
 US = 1_000
 UNALIGNED = "The ranks share no collective that could put them on one clock: each is explained by itself."
-ONE_KERNEL = "the manifest, which says that they ran on one host"
+SAME_CLOCK = "same clock"
 BY_MESSAGES = "what the run's manifest says of their hosts' clocks"
 CLOCKS = (
     "The ranks' clocks. An offset is what must be added to a rank's times to get the reference rank's; the interval"
@@ -93,14 +93,15 @@ def _intro(diagnosis: Diagnosis) -> str:
     aligned = _aligned(diagnosis)
     worst = max(aligned, key=lambda rank: (rank.clock.uncertainty_ns or 0, -rank.rank))
     others = [rank for rank in aligned if rank.rank != rank.clock.reference_rank]
-    one_host = all(rank.clock.interval_ns == (0, 0) for rank in others)
     shared = not others or any(rank.clock.shared_calls != 0 for rank in others)
-    how = "the collectives that they share" if shared else ONE_KERNEL if one_host else BY_MESSAGES
+    how = "the collectives that they share" if shared else BY_MESSAGES
+    on = f"{len(aligned)} of {count(len(diagnosis.ranks), 'rank')}"
     text = (
-        f"{len(aligned)} of {count(len(diagnosis.ranks), 'rank')} are on the clock of rank"
-        f" {aligned[0].clock.reference_rank}, by {how};"
+        f"{on} are on the clock of rank {aligned[0].clock.reference_rank}, by {how};"
         f" uncertainty at most {_us(worst.clock.uncertainty_ns or 0)} µs (rank {worst.rank})."
     )
+    if others and all(_same_clock(rank) for rank in others):
+        text = f"{on} read the same clock: by the manifest they ran on one host."
     if diagnosis.global_ is None:
         return text + " There is no path through all of them: see the notes at the top."
     leading = leading_budgets(diagnosis.budget)
@@ -120,6 +121,17 @@ def _intro(diagnosis: Diagnosis) -> str:
     return text
 
 
+def _same_clock(rank: Rank) -> bool:
+    """Whether the rank reads the reference rank's own clock: then nothing about it was measured."""
+    clock = rank.clock
+    return (
+        clock.reference_rank != rank.rank
+        and clock.interval_ns == (0, 0)
+        and clock.shared_calls == 0
+        and not clock.uncertainty_ns
+    )
+
+
 def _us(ns: int) -> str:
     return f"{ns / US:,.1f}"
 
@@ -132,7 +144,7 @@ def _rank_table(diagnosis: Diagnosis) -> str:
     phase = leading[0].phase
     rows = []
     for rank in diagnosis.ranks:
-        used, _, _ = used_windows(rank, phase)
+        used = used_windows(rank, phase)
         if used:
             step = sum(window.end_ns - window.start_ns for window in used)
             parts = [sum(window.path_ns[kind] for window in used) for kind in KINDS]
@@ -189,10 +201,8 @@ def _path_share(diagnosis: Diagnosis, phase: str) -> dict[int, str]:
 
 
 def _measured_windows(diagnosis: Diagnosis, phase: str) -> list[GlobalWindow]:
-    """The global windows of a phase that its budget counts: without warm-up, unless there is nothing else."""
-    windows = [] if diagnosis.global_ is None else diagnosis.global_.windows
-    mine = [window for window in windows if window.phase == phase and not window.empty]
-    return [window for window in mine if not window.warmup] or mine
+    """The global windows of a phase that its budget counts."""
+    return chosen_windows([] if diagnosis.global_ is None else diagnosis.global_.windows, phase).used
 
 
 def _offset(rank: Rank) -> str:
@@ -201,6 +211,8 @@ def _offset(rank: Rank) -> str:
         return "not compared"
     if clock.reference_rank == rank.rank:
         return "reference"
+    if _same_clock(rank):
+        return SAME_CLOCK
     return f"{clock.offset_ns / US:+,.1f} ± {_us(clock.uncertainty_ns or 0)}"
 
 
@@ -210,6 +222,9 @@ def _clock_table(diagnosis: Diagnosis) -> str:
     for rank in ranks:
         clock = rank.clock
         low, high = clock.interval_ns or (None, None)
+        if _same_clock(rank):
+            cells.append([str(rank.rank), SAME_CLOCK, "-", "-", "-", str(clock.compared_with), "0"])
+            continue
         cells.append(
             [
                 str(rank.rank),

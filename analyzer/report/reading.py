@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
-from analyzer.diagnosis import Diagnosis, Input, RunFacts
+from analyzer.diagnosis import Diagnosis, Input, RunFacts, Steps
 from analyzer.report.cautions import ranks_text
 from analyzer.report.escape import Style
 from analyzer.report.labels import BOUNDARY_WORDS, RULE_WORDS
 from analyzer.report.numbers import count, ms
+from analyzer.report.outliers import plural
 
 PHASES_SHOWN = 6
 FILES_SHOWN = 8
@@ -125,6 +127,14 @@ def _device_work(diagnosis: Diagnosis) -> str:
     return text
 
 
+def flagged_steps(steps: Steps, ranks: Sequence[int]) -> str:
+    """How many of the first rank's steps are warm-up, how many outliers; whose they are where there are several."""
+    counts = ((steps.warmup_count, "warm-up"), (steps.outlier_count, plural(steps.outlier_count)))
+    shown = [f"{number:,} as {kind}" for number, kind in counts if number]
+    where = f" on rank {ranks[0]}" if len(ranks) > 1 else ""
+    return f"flagged{where}: {', '.join(shown)}" if shown else f"none flagged as warm-up or outlier{where}"
+
+
 def _steps(diagnosis: Diagnosis, style: Style) -> str:
     steps = diagnosis.steps
     if steps.confidence == "none":
@@ -135,7 +145,7 @@ def _steps(diagnosis: Diagnosis, style: Style) -> str:
         parts = [
             f"{count(steps.count, 'step')}, found by {rule}{pattern}, confidence"
             f" {style.prose(steps.confidence)}",
-            f"{steps.warmup_count:,} flagged as warm-up" if steps.warmup_count else "no warm-up flagged",
+            flagged_steps(steps, [rank.rank for rank in diagnosis.ranks]),
         ]
     phases = ", ".join(style.name(phase) for phase in steps.phases[:PHASES_SHOWN])
     if len(steps.phases) > PHASES_SHOWN:

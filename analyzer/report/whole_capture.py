@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from analyzer.diagnosis import Budget
 from analyzer.report.numbers import count
+from analyzer.report.outliers import mean_with
 
 PHASE = "whole capture"
 """The phase's name in a diagnosis."""
@@ -15,8 +16,14 @@ def span(budget: Budget) -> str:
 
 
 def mean_of(budget: Budget) -> str:
-    """How many steps it is a mean of, in parentheses behind a space; empty for the whole capture."""
-    return "" if budget.phase == PHASE else f" (mean of {count(budget.windows, 'step')})"
+    """How many steps it is a mean of, and what it is with outliers, in parentheses behind a space.
+
+    Empty for the whole capture.
+    """
+    if budget.phase == PHASE:
+        return ""
+    outliers = f"; {mean_with(budget)} ms with {count(budget.outliers, 'outlier')}" if budget.outliers else ""
+    return f" (mean of {count(budget.windows, 'step')}{outliers})"
 
 
 def head(budget: Budget) -> str:

@@ -144,7 +144,7 @@ def test_budgets_are_sums_of_their_windows(name: str) -> None:
     assert {(row.rank, row.phase) for row in diagnosis.budget} == expected
     for row in diagnosis.budget:
         mine = [w for w in windows[row.rank] if w.phase == row.phase and not w.empty]
-        used = [w for w in mine if not w.warmup] or mine
+        used = [w for w in mine if not w.left_out] or mine
         assert (row.windows, row.windows_excluded) == (len(used), len(mine) - len(used))
         assert row.step_ns_total == sum(map(length, used))
         assert row.inferred_ns_total == sum(window.inferred_ns for window in used)

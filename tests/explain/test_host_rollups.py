@@ -39,6 +39,7 @@ def busy() -> Schedule:
     ("by", "expected"),
     [
         ("call", {NOTHING: 164, "cudaLaunchKernel": 6}),
+        ("os", {NOTHING: 110, "futex_wait": 60}),
         ("op", {NOTHING: 120, "aten::topk": 50}),
         ("range", {"sample": 94, NOTHING: 76}),
         ("frame", {NOTHING: 130, "sampler.py(12): pick": 40}),
@@ -66,6 +67,27 @@ def test_a_call_that_the_device_held_counts_for_the_time_after_the_work() -> Non
 def test_step_markers_are_no_ranges() -> None:
     built = schedule().range(0, 100, "s").range(20, 60, "inner").launch(80, 84, runs=(90, 99))
     assert times(built, "range", steps="^s$") == {NOTHING: 40, "inner": 40}
+
+
+def marked(*around: tuple[int, int, str]) -> Schedule:
+    """A step 0-100 that a program marks, with 60 us of an op in it, and more ranges."""
+    built = schedule().range(0, 100, "tracebound.step[decode]#3").op(20, 80, "aten::mm")
+    for start, end, name in around:
+        built.range(start, end, name)
+    return built.launch(100, 104, runs=(110, 120)).launch(130, 134, runs=(140, 150))
+
+
+@pytest.mark.parametrize("outer", ["tracebound.phase[decode]", "ProfilerStep#7", "tracebound.step[decode]#2"])
+def test_what_surrounds_a_whole_step_is_no_range_of_it(outer: str) -> None:
+    built = marked((-10, 128, outer))
+    assert set(times(built, "range")) == {NOTHING}
+    assert look_at(built).name == "aten::mm"
+    (culprit,) = (row for row in analysis_of(built).diagnosis.host_culprits if row.name == "aten::mm")
+    assert culprit.stack == ["aten::mm"]
+
+
+def test_a_phase_inside_a_step_is_a_part_of_it() -> None:
+    assert times(marked((10, 90, "tracebound.phase[decode]")), "range")["tracebound.phase[decode]"] == 80
 
 
 FRAMES = (
@@ -165,6 +187,14 @@ def test_a_thread_is_named_where_nothing_else_was_recorded() -> None:
     assert found.why.startswith("no call, op, frame or range inside the step holds a tenth of the CPU's time")
 
 
+def test_a_call_of_the_operating_system_is_named() -> None:
+    """Asleep for 98 us of 100, in no range and in no op."""
+    built = schedule().os(1, 99, "clock_nanosleep").launch(100, 104, runs=(110, 120)).range(0, 120, "s")
+    found = look_at(built, steps="^s$")
+    assert (found.by, found.name, found.category) == ("os", "clock_nanosleep", "host.wait")
+    assert found.why == "no other OS call holds more: 98 % of the CPU's time on the path, in 1 of 1 steps"
+
+
 def test_a_record_that_holds_next_to_nothing_is_not_looked_at() -> None:
     """The op holds 8 us of 88."""
     built = schedule().range(0, 200, "s").op(0, 8, "aten::index").launch(88, 92, runs=(100, 199))
@@ -192,7 +222,7 @@ def test_roll_ups_of_a_real_capture_sum_to_its_path_on_the_cpu(name: str) -> Non
     on_cpu = [not place.startswith("device ") for place in table.places]
     for rank in diagnosis.ranks:
         for phase in {window.phase for window in rank.windows}:
-            used = {window.index for window in used_windows(rank, phase)[0]}
+            used = {window.index for window in used_windows(rank, phase)}
             expected = sum(
                 end - start
                 for of_rank, window, start, end, place in zip(

@@ -213,7 +213,7 @@ def test_figures_of_a_real_capture_agree_with_its_windows(name: str) -> None:
     device = [CATEGORY_NAMES[category] for category in DEVICE_CATEGORIES]
     for rank in diagnosis.ranks:
         for bill in (bill for bill in diagnosis.launch_bill if bill.rank == rank.rank):
-            windows, _, _ = used_windows(rank, bill.phase)
+            windows = used_windows(rank, bill.phase)
             assert bill.launches_total == sum(window.launches for window in windows)
             assert bill.graph_launches_total == sum(window.graph_replays for window in windows)
             assert bill.kernels_total == sum(window.kernels for window in windows)

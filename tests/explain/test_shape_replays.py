@@ -77,7 +77,7 @@ def test_a_long_eager_step_is_counted_although_the_budget_leaves_it_out() -> Non
     for at in range(2000, 2900, 100):
         built.launch(at + 10, at + 14, runs=(at + 15, at + 95), name="a")
     (row,) = diagnosis(built).shape_replays
-    assert (row.steps, row.aside_steps, row.eager_steps, row.eager_aside_steps) == (21, 1, 1, 1)
+    assert (row.steps, row.outlier_steps, row.eager_steps, row.eager_outlier_steps) == (21, 1, 1, 1)
     assert row.eager_ns_total == 905_000
 
 

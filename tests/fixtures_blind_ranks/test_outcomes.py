@@ -40,7 +40,7 @@ def entry(name: str, value: float, verdict: str = "supported", scope: str = "glo
 
 
 def window(true: Window, shift: int = 0, **other: Any) -> FoundWindow:
-    fields: dict[str, Any] = {"phase": "decode", "usable": True, "warmup": False, "late": {2: 3, 1: 1}}
+    fields: dict[str, Any] = {"phase": "decode", "usable": True, "left_out": False, "late": {2: 3, 1: 1}}
     return FoundWindow(true.start_ns + shift, true.end_ns + shift, **fields | other)
 
 
@@ -75,7 +75,7 @@ def test_truth_is_taken_over_the_windows_that_were_found(case: RanksCase, run: R
 def test_flagged_empty_and_foreign_windows_are_left_out(case: RanksCase, run: Run) -> None:
     first, second, third, fourth, *_ = global_windows(run)
     windows = (
-        window(first, warmup=True),
+        window(first, left_out=True),
         window(second, usable=False),
         window(third, phase="prefill"),
         window(fourth),
@@ -153,7 +153,7 @@ def test_a_diagnosis_is_read_with_and_without_a_global_path() -> None:
         "start_ns": 1,
         "end_ns": 9,
         "phase": "p",
-        "warmup": False,
+        "left_out": False,
         "empty": False,
         "late_calls": {0: 1, 2: 2},
     }

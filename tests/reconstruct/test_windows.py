@@ -184,15 +184,20 @@ def test_an_allocation_between_two_ranges_is_in_neither() -> None:
     assert reasons(built) == [(), ()]
 
 
-def test_a_step_far_outside_its_group_is_flagged() -> None:
+def test_a_step_far_outside_its_group_is_an_outlier() -> None:
     """Windows of 90, 100, 101, 99, 400 and 101 us."""
     built = schedule()
     ends = [90, 190, 291, 390, 790, 891]
     for i, end in enumerate(ends):
         at = 700 * (i == 5) + 100 * min(i, 4)
         step(built, at, at + 5, (at + 15, end))
-    assert reasons(built) == [(), (), (), (), ("lies far outside its group",), ()]
-    assert analysis_of(built, steps="^s$").diagnosis.budget[0].windows_excluded == 1
+    assert reasons(built) == [()] * 6
+    assert [window.outlier for window in account_of(built, steps="^s$").windows] == [False] * 4 + [
+        True,
+        False,
+    ]
+    budget = analysis_of(built, steps="^s$").diagnosis.budget[0]
+    assert (budget.windows_excluded, budget.outliers, budget.outlier_ns_total) == (1, 1, 400_000)
 
 
 def test_where_every_window_is_flagged_all_are_used_and_the_top_says_so() -> None:

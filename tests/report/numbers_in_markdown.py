@@ -124,6 +124,7 @@ def _derived(data: dict[str, Any]) -> Iterator[int | Fraction]:
     for phase in {row["phase"] for row in data["budget"]}:
         yield sum(row["phase"] == phase and row["scope"] == "rank" for row in data["budget"])
     yield from _counts(data)
+    yield from (Fraction(row["duration_ns"], row["median_ns"]) for row in data["outliers"])
 
 
 def _of_evidence(data: dict[str, Any]) -> Iterator[int | Fraction]:
@@ -143,7 +144,7 @@ def _between_ranks(data: dict[str, Any]) -> Iterator[Fraction]:
     for phase in {window["phase"] for window in windows}:
         mine = [window for window in windows if window["phase"] == phase]
         on_rank: Counter[str] = Counter()
-        for window in [window for window in mine if not window["warmup"]] or mine:
+        for window in [window for window in mine if not window["warmup"] and not window["outlier"]] or mine:
             on_rank.update(window["rank_ns"])
         for time in on_rank.values():
             yield from _ratio(time, on_rank.total())
@@ -171,6 +172,8 @@ def _of_budget(row: dict[str, Any]) -> Iterator[int | Fraction]:
     """Means per step, shares of the step, and sums of the budget's own parts."""
     windows, step = max(row["windows"], 1), row["step_ns_total"]
     path, exposed = row["path_ns_total"], row["exposed_ns_total"] or {}
+    yield row["windows_excluded"] - row["outliers"]
+    yield Fraction(step + row["outlier_ns_total"], windows + row["outliers"])
     smallest_first = accumulate(sorted(path.values()))
     groups = [sum(path.get(name, 0) for name in names) for names in PATH_GROUPS.values()]
     sums = [sum(path.get(name, 0) for name in DEVICE_PATH), sum(exposed.get(name, 0) for name in DEVICE_BUSY)]

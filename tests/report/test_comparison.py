@@ -41,7 +41,7 @@ def named(name: str = "flash_fwd") -> Comparison:
         phase=name, graph=name, ranks=[0], shapes=[name], replays=50, kernels_per_replay=79.0, share=0.963
     )
     shape = ShapeUse(
-        phase=name, shape=name, ran="some steps eager", steps=50, eager_steps=2, eager_aside_steps=1,
+        phase=name, shape=name, ran="some steps eager", steps=50, eager_steps=2, eager_outlier_steps=1,
         step_ns=9_000_000, eager_step_ns=20_000_000, other_step_ns=8_500_000, share=0.9,
     )  # fmt: skip
     base = comparison(

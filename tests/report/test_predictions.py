@@ -22,9 +22,7 @@ def test_a_terminal_shows_the_range_its_shares_the_bound_and_what_it_is_for() ->
     assert "no-skew             not predicted" in shown
     assert "no-skew: no collective of the capture is split into waiting and transfer\n" in shown
     assert "graph_launch_ns 2,500 to 12,000 (assumed): duration of a graph launch call" in shown
-    assert (
-        "within 0.42 % (median; worst 1.23 %, 3 steps). Replayed are 3 consecutive steps of 4.\n" in shown
-    )
+    assert "within 0.42 % (median; worst 1.23 %, 3 steps). Replayed are 3 consecutive steps of 4.\n" in shown
     assert max(map(len, shown.splitlines())) <= 100
 
 

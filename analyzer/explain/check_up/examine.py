@@ -9,6 +9,7 @@ import msgspec
 
 from analyzer import strict_json
 from analyzer.diagnosis import Diagnosis, Steps
+from analyzer.explain.absent_device import no_device as _no_device
 from analyzer.explain.check_up import remedies
 from analyzer.explain.check_up.files import FileCheck, Note, check_files, collectives_of
 from analyzer.explain.check_up.remedies import Remedy, Tool
@@ -158,13 +159,20 @@ def _unmeasured_because(id_: str, diagnosis: Diagnosis) -> str | None:
     return rows[0].verdict_note
 
 
+def _has_verdict(id_: str, diagnosis: Diagnosis | None) -> bool:
+    """Whether a phase has one: the manifest can tell what no record of the traces does."""
+    return diagnosis is not None and any(
+        row.id == id_ and row.verdict != "unmeasured" for row in diagnosis.hypotheses
+    )
+
+
 def _measurable(entry: Entry, ranks: Sequence[RankHolds], diagnosis: Diagnosis | None) -> Answer:
     per_rank = [(holds, shortfall) for holds in ranks for shortfall in shortfalls(entry, holds)]
     lost = {holds.rank for holds, shortfall in per_rank if shortfall.fatal}
     limits = _merged(per_rank)
     unmeasured = None if diagnosis is None else _unmeasured_because(entry.id, diagnosis)
     answer: AnswerWord = "partly" if limits else "can"
-    if len(lost) == len(ranks):
+    if len(lost) == len(ranks) and not _has_verdict(entry.id, diagnosis):
         answer = "cannot"
     elif unmeasured is not None:
         answer = "cannot"
@@ -275,14 +283,6 @@ def _notes(
             )
         )
     return notes
-
-
-def _no_device(capture: Capture) -> str:
-    """What the manifest's ranks say of a device that is not there; "" where one has work or nothing is said."""
-    found = [(record.device or {}).get("before") for record in capture.records if record is not None]
-    reasons = [str(told["absent"]) for told in found if isinstance(told, dict) and "absent" in told]
-    absent_on_all = bool(reasons) and len(reasons) == len(capture.records) and not any(capture.device_events)
-    return reasons[0] if absent_on_all else ""
 
 
 def _failures(

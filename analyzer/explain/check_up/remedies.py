@@ -36,8 +36,8 @@ COST = {
 }
 """What an option costs, in words; options without an entry cost little."""
 
-_EVENT_OPTION_SINCE = (2025, 3)
-_METRIC_DEVICES_SINCE = (2024, 5)
+EVENT_OPTION_SINCE = (2025, 3)
+METRIC_DEVICES_SINCE = (2024, 5)
 _SWITCHES_SINCE = (2022, 1)
 _NO_SYNC_EVENTS = ("torch 1.8", "torch 1.9 to 1.13")
 _FROM_CUDA = frozenset({"call", "kernel", "copy", "set", "graph", "graph-node", "sync"})
@@ -159,7 +159,7 @@ def event_records(tool: Tool, *, some: bool) -> Remedy:
         return Remedy("start the capture before these events are recorded; CUPTI of CUDA 12.9 drops the link")
     if tool.kind != NSYS:
         return _sync_events(tool)
-    if tool.since(_EVENT_OPTION_SINCE):
+    if tool.since(EVENT_OPTION_SINCE):
         return Remedy("record CUDA events", (CUDA_EVENTS,), closable=True)
     return Remedy(f"nsys 2025.3 and later have `{CUDA_EVENTS}`; this one records events with `{TRACE_CUDA}`")
 
@@ -202,7 +202,7 @@ def counters(tool: Tool) -> Remedy:
     """Hardware counters over time; this version makes no verdict of them."""
     if tool.kind != NSYS:
         return Remedy("nsys can record counters, torch.profiler cannot")
-    option = "--gpu-metrics-devices=all" if tool.since(_METRIC_DEVICES_SINCE) else "--gpu-metrics-device=all"
+    option = "--gpu-metrics-devices=all" if tool.since(METRIC_DEVICES_SINCE) else "--gpu-metrics-device=all"
     return Remedy(f"`{option}` records counters for other tools to read")
 
 

@@ -8,11 +8,10 @@ import numpy as np
 
 from analyzer.cuda_api import CallKind
 from analyzer.diagnosis import Rank, ShapeReplays, Window
-from analyzer.explain.windows import phases_of, used_windows
+from analyzer.explain.windows import chosen_windows, phases_of
 from analyzer.model import DeviceKind
 from analyzer.reconstruct.rank import RankAccount
 from analyzer.reconstruct.step_markers import Shape, shape_of
-from analyzer.reconstruct.windows import FAR_OUTSIDE
 
 
 def shape_replays(account: RankAccount, rank: Rank) -> list[ShapeReplays]:
@@ -26,19 +25,13 @@ def shape_replays(account: RankAccount, rank: Rank) -> list[ShapeReplays]:
     rows = []
     for phase in phases_of([rank]):
         by_shape: dict[Shape | None, list[Window]] = {}
-        for window in _counted(rank, phase):
+        chosen = chosen_windows(rank.windows, phase)
+        for window in (*chosen.used, *chosen.outliers):
             by_shape.setdefault(shape_of(window.step), []).append(window)
         for shape in sorted(by_shape, key=lambda one: (one is None, one and (one.unit, one.size))):
-            rows.append(_row(rank.rank, phase, shape, by_shape[shape], hidden))
+            aside = {window.index for window in chosen.outliers}
+            rows.append(_row(rank.rank, phase, shape, by_shape[shape], hidden, aside))
     return rows
-
-
-def _counted(rank: Rank, phase: str) -> list[Window]:
-    """The windows of the budget, and those that only their length set aside."""
-    used, _, _ = used_windows(rank, phase)
-    known = {window.index for window in used}
-    mine = (window for window in rank.windows if window.phase == phase and not window.empty)
-    return [window for window in mine if window.index in known or window.warmup_reasons == [FAR_OUTSIDE]]
 
 
 def _hidden_replays(account: RankAccount) -> set[int]:
@@ -52,8 +45,14 @@ def _hidden_replays(account: RankAccount) -> set[int]:
 
 
 def _row(
-    rank: int, phase: str, shape: Shape | None, windows: Sequence[Window], hidden: set[int]
+    rank: int,
+    phase: str,
+    shape: Shape | None,
+    windows: Sequence[Window],
+    hidden: set[int],
+    outliers: set[int],
 ) -> ShapeReplays:
+    """``hidden``, ``outliers``: steps."""
     eager = [window for window in windows if window.kernels and not window.graph_replays]
     known = not any(window.index in hidden for window in windows)
     return ShapeReplays(
@@ -61,13 +60,13 @@ def _row(
         phase=phase,
         shape=None if shape is None else str(shape),
         steps=len(windows),
-        aside_steps=sum(window.warmup_reasons == [FAR_OUTSIDE] for window in windows),
+        outlier_steps=sum(window.index in outliers for window in windows),
         step_ns_total=_time(windows),
         kernels_total=sum(window.kernels for window in windows),
         kernels_in_graphs_total=sum(window.kernels_in_graphs for window in windows) if known else None,
         replayed_steps=sum(window.graph_replays > 0 for window in windows),
         eager_steps=len(eager),
-        eager_aside_steps=sum(window.warmup_reasons == [FAR_OUTSIDE] for window in eager),
+        eager_outlier_steps=sum(window.index in outliers for window in eager),
         eager_ns_total=_time(eager),
     )
 

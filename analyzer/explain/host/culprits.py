@@ -17,6 +17,7 @@ from analyzer.reconstruct.step_markers import clean_name
 KEEP = 40
 """Culprits kept per phase: the rest is in segments.csv."""
 MAX_STACK = 12
+NOT_RECORDED = "(nothing recorded)"
 
 
 def host_culprits(account: RankAccount, rank: int, phases: PhaseWindows) -> list[HostCulprit]:
@@ -40,7 +41,7 @@ def _of_phase(
     groups, inverse = group([segments.category, segments.thread, name])
     time = sums(inverse, segments.length_ns, len(groups))
     counts = np.bincount(inverse, minlength=len(groups))
-    texts = [clean_name(process.names[code]) if code >= 0 else "(nothing recorded)" for _, _, code in groups]
+    texts = [clean_name(process.names[code]) if code >= 0 else NOT_RECORDED for _, _, code in groups]
     order = sorted(range(len(groups)), key=lambda at: (-time[at], *groups[at][:2], texts[at]))
     result = []
     for at in order[:KEEP]:

@@ -9,7 +9,7 @@ from analyzer.explain.focus import leading_budgets, shown_rank
 from analyzer.explain.host.rollups import NOTHING, OTHER
 from analyzer.reconstruct.step_markers import PROFILER_STEP, find_marker
 
-PREFERENCE = ("frame", "range", "op", "call", "thread")
+PREFERENCE = ("frame", "range", "op", "call", "os", "thread")
 """Kinds of record from the most telling to the least: a place in somebody's code comes first."""
 ENOUGH = 0.25
 """A kind is passed over where its longest record holds less than this share of what the longest record of
@@ -59,7 +59,7 @@ def _choose(rows: Sequence[HostRollup], total_ns: int) -> HostRollup | None:
 def _struct(row: HostRollup, total_ns: int) -> LookFirst:
     percent = round(100 * row.path_ns / total_ns)
     where = f"{percent} % of the CPU's time on the path, in {row.windows_with} of {row.windows} steps"
-    kind = {"call": "CUDA call", "frame": "Python frame"}.get(row.by, row.by)
+    kind = {"call": "CUDA call", "os": "OS call", "frame": "Python frame"}.get(row.by, row.by)
     why = f"no other {kind} holds more: {where}"
     if row.by == "thread":
         why = f"no call, op, frame or range inside the step holds a tenth of the CPU's time; this thread holds {where}"

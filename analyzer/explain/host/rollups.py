@@ -1,4 +1,4 @@
-"""Path time on the CPU, rolled up by call, op, range, Python frame and thread."""
+"""Path time on the CPU, rolled up by CUDA call, OS call, op, range, Python frame and thread."""
 
 from __future__ import annotations
 
@@ -20,7 +20,13 @@ KEEP = 40
 """Named rows kept per phase and kind of record; the rest is one row, so that sums hold."""
 NOTHING = "(none recorded)"
 OTHER = "(other)"
-_KINDS = (("call", HostKind.CALL), ("op", HostKind.OP), ("range", HostKind.RANGE), ("frame", HostKind.FRAME))
+_KINDS = (
+    ("call", HostKind.CALL),
+    ("os", HostKind.OS),
+    ("op", HostKind.OP),
+    ("range", HostKind.RANGE),
+    ("frame", HostKind.FRAME),
+)
 _UNKNOWN, _REST = -1, -2
 
 
@@ -62,8 +68,9 @@ def _records(account: RankAccount, segments: HostSegments, kind: HostKind) -> In
             if not len(left):
                 break
             found[left] = row_at(host, pool, segments.start_ns[left])
-    if kind == HostKind.CALL and len(host):
-        # The walk names the call that was held or still running, even where its record starts later.
+    if kind != HostKind.FRAME and len(host):
+        # The walk names the call that was held or still running, even where its record starts later, and the
+        # collective that a thread waited for.
         known = (segments.row >= 0) & (host.kind[np.maximum(segments.row, 0)] == kind)
         found = np.where(known, segments.row, found)
     return found

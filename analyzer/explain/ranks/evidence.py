@@ -40,7 +40,7 @@ def with_waits(report: RankReport, joint: Joint) -> RankReport:
     source = {report.rank.rank: report.rank.source}
     evidence = {}
     for phase, known in report.evidence.items():
-        used, _, _ = used_windows(report.rank, phase)
+        used = used_windows(report.rank, phase)
         step = np.array([window.end_ns - window.start_ns for window in used], np.float64)
         shares, rows = dict(known.shares), dict(known.evidence)
         in_phase = np.isin(report.segments.window, [window.index for window in used])
@@ -159,7 +159,7 @@ class _Elsewhere:
         for report in reports if segments.any() else ():
             if phase not in report.evidence:
                 continue
-            used, _, _ = used_windows(report.rank, phase)
+            used = used_windows(report.rank, phase)
             position = {window.index: at for at, window in enumerate(used)}
             mine = [position.get(window.windows.get(report.rank.rank, -1), -1) for window in windows]
             own.append((report.evidence[phase].shares, np.array(mine, np.int64)))

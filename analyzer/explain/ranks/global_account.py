@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import msgspec
 import numpy as np
 
 from analyzer.across.global_path import BODY, CHAIN, NOTHING, Pieces, RankLinks, walk
@@ -22,6 +23,7 @@ from analyzer.explain.segments import join_tables
 from analyzer.explain.verdicts.path_facts import PathFacts, join_facts
 from analyzer.intervals import Intervals, clip, measure, union
 from analyzer.model import IntArray
+from analyzer.reconstruct.outliers import SLOW_START, judge
 from analyzer.reconstruct.work import NO_TIME, BoolArray
 from analyzer.tables import NO_EVENT, SegmentTable
 
@@ -232,7 +234,9 @@ def _results(
         if int(length.sum()) != step.end_ns - step.start_ns:
             raise InvariantError(f"global path of step {step.step} does not sum to its window")
         members = {rank: by_rank[rank].steps_walked[at] for rank, at in step.members.items()}
-        reasons = sorted({reason for window in members.values() for reason in window.warmup_reasons})
+        reasons = sorted(
+            {reason for window in members.values() for reason in window.warmup_reasons} - {SLOW_START}
+        )
         rank_ns = np.bincount(np.maximum(table.rank[part], 0), weights=length, minlength=1)
         late_calls = Counter(late.late_rank.tolist())
         made_wait = _made_wait(late)
@@ -260,7 +264,25 @@ def _results(
                 launch_stagger_ns=_stagger(step, by_rank, links),
             )
         )
-    return result
+    return with_outliers(result)
+
+
+def with_outliers(windows: list[GlobalWindow]) -> list[GlobalWindow]:
+    """The steps judged by the time that all ranks together took, whatever each rank's own window did."""
+    full = [window for window in windows if not window.empty]
+    times = np.array([window.end_ns - window.start_ns for window in full], np.int64)
+    judged = judge(times, [window.phase for window in full], [window.warmup for window in full])
+    slow = {window.index for window, start in zip(full, judged.slow_start, strict=True) if start}
+    far = {window.index for window, outlier in zip(full, judged.outlier, strict=True) if outlier}
+    return [
+        msgspec.structs.replace(
+            window,
+            warmup=window.warmup or window.index in slow,
+            warmup_reasons=[*window.warmup_reasons, *([SLOW_START] if window.index in slow else [])],
+            outlier=window.index in far and not window.warmup,
+        )
+        for window in windows
+    ]
 
 
 def _made_wait(late: Lateness) -> dict[int, int]:

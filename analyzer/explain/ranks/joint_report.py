@@ -18,6 +18,7 @@ from analyzer.explain.ranks.late_ranks import late_ranks
 from analyzer.explain.ranks.on_reference import on_reference
 from analyzer.explain.segments import join_tables
 from analyzer.explain.verdicts.hypotheses import global_verdicts
+from analyzer.explain.windows import Chosen, chosen_windows
 from analyzer.tables import SegmentTable
 
 
@@ -69,22 +70,21 @@ def _steps(paths: GlobalPaths | None) -> dict[int, dict[int, int]]:
     return steps
 
 
-def used_globally(paths: GlobalPaths | None, phase: str) -> tuple[list[GlobalWindow], int, str]:
-    """Global windows that a phase's budget rests on, how many were set aside, and a note where none was clean."""
-    if paths is None:
-        return [], 0, ""
-    mine = [window for window in paths.account.windows if window.phase == phase and not window.empty]
-    clean = [window for window in mine if not window.warmup]
-    if mine and not clean:
-        return mine, 0, "every window of this phase is flagged as warm-up; all are used"
-    return clean, len(mine) - len(clean), ""
+def used_globally(paths: GlobalPaths | None, phase: str) -> list[GlobalWindow]:
+    """Global windows that a phase's budget rests on."""
+    return _chosen(paths, phase).used
+
+
+def _chosen(paths: GlobalPaths | None, phase: str) -> Chosen[GlobalWindow]:
+    return chosen_windows([] if paths is None else paths.account.windows, phase)
 
 
 def global_budgets(joint: JointReport, phases: Sequence[str]) -> list[Budget]:
     """One budget per phase over all ranks."""
     result = []
     for phase in phases:
-        windows, excluded, note = used_globally(joint.paths, phase)
+        chosen = _chosen(joint.paths, phase)
+        windows = chosen.used
         if not windows:
             continue
         result.append(
@@ -93,14 +93,16 @@ def global_budgets(joint: JointReport, phases: Sequence[str]) -> list[Budget]:
                 scope="global",
                 rank=None,
                 windows=len(windows),
-                windows_excluded=excluded,
+                windows_excluded=len(chosen.warmup) + len(chosen.outliers),
+                outliers=len(chosen.outliers),
+                outlier_ns_total=sum(window.end_ns - window.start_ns for window in chosen.outliers),
                 step_ns_total=sum(window.end_ns - window.start_ns for window in windows),
                 path_ns_total={
                     name: sum(window.path_ns[name] for window in windows) for name in windows[0].path_ns
                 },
                 exposed_ns_total=None,
                 inferred_ns_total=sum(window.inferred_ns for window in windows),
-                note=note,
+                note=chosen.note,
             )
         )
     return result
@@ -110,7 +112,7 @@ def joint_verdicts(
     joint: JointReport, phase: str, thresholds: Mapping[str, float], distorted: str
 ) -> list[Hypothesis]:
     """The hypotheses of one phase on the global path; empty where it has none."""
-    windows, _, _ = used_globally(joint.paths, phase)
+    windows = used_globally(joint.paths, phase)
     if not windows or joint.paths is None:
         return []
     evidence = global_evidence(joint.paths, joint.reports, joint.joint, windows, phase)

@@ -30,7 +30,8 @@ _WORDS: tuple[tuple[str, frozenset[Category]], ...] = (
     ("it copied memory", frozenset({Category.COPY})),
     ("its queued work waited for the device or for other streams", frozenset(
         {Category.GAP_DISPATCH, Category.GAP_DEPENDENCY})),
-    ("it was in another collective", frozenset({Category.COLLECTIVE_TRANSFER, Category.COLLECTIVE_UNSPLIT})),
+    ("it was in another collective", frozenset(
+        {Category.COLLECTIVE_TRANSFER, Category.COLLECTIVE_UNSPLIT, Category.COLLECTIVE_HOST})),
     ("it waited for another late rank itself", frozenset({Category.COLLECTIVE_WAIT})),
     ("the profiler was at work there", frozenset({Category.PROFILER})),
     ("work from before the capture ran", frozenset({Category.PRIOR_WORK})),

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from analyzer.diagnosis import Unmeasured
+from analyzer.explain.absent_device import WHERE
 from analyzer.explain.ranks.joint_report import JointReport
 from analyzer.model import Capture, QualityEntry
 
@@ -112,23 +113,28 @@ def quality(joint: JointReport) -> list[QualityEntry]:
     return [entry for entry in entries if entry.count]
 
 
-def unmeasured(joint: JointReport) -> list[Unmeasured]:
-    """What of the joint answer this capture cannot give."""
+def unmeasured(joint: JointReport, no_device: str = "") -> list[Unmeasured]:
+    """What of the joint answer this capture cannot give. ``no_device``: why none was there."""
     found = []
     if len(joint.reports) > 1 and joint.paths is None:
         found.append(
             Unmeasured(
                 what=f"one path through all ranks: {joint.why_no_path}",
-                how_to_measure="captures of all ranks over the same steps, with the collectives that they share",
+                how_to_measure=WHERE
+                if no_device
+                else "captures of all ranks over the same steps, with the collectives that they share",
             )
         )
     split = any(row.split_calls for row in joint.collectives)
     if joint.collectives and not split:
+        missing = any(row.missing_ranks for row in joint.collectives) or len(joint.reports) < 2
         why: Sequence[str] = sorted({reason for row in joint.collectives for reason in row.unsplit})
         found.append(
             Unmeasured(
                 what=f"transfer and waiting inside collectives: {'; '.join(why)}",
-                how_to_measure="give the captures of all ranks of the group in one call",
+                how_to_measure="give the captures of all ranks of the group in one call"
+                if missing
+                else "no rank is missing: what stands in the way is named beside this",
             )
         )
     return found

@@ -19,9 +19,16 @@ COLLECTIVES = INSIDE_GRAPH | {
     Category.COLLECTIVE_TRANSFER,
     Category.COLLECTIVE_WAIT,
     Category.COLLECTIVE_UNSPLIT,
+    Category.COLLECTIVE_HOST,
     Category.PRIOR_WORK,
 }
 """All path time in which a collective could run, seen or unseen."""
+
+ALL_RANKS = "give the captures of all ranks: transfer and waiting are told apart on one clock"
+COUNTERS = "nsys `--gpu-metrics-devices=all`"
+CUDA_EVENTS = "nsys `--cuda-event-trace=true`"
+PLAIN_STEPS = "time the same steps without the profiler"
+"""Advice in general words: ``explain/advice.py`` fits them to a capture."""
 
 UNDO = (
     "undo it if latency, output quality, memory capacity or useful throughput gets worse, "
@@ -74,7 +81,7 @@ MEASURABLE: tuple[Entry, ...] = (
         claim="The step waits for CPU work that is not submission: scheduling, preparation, Python, waiting.",
         quantity="host.framework + host.untraced + host.api + host.wait on the path",
         categories=HOST_CATEGORIES,
-        could_belong=UNKNOWN,
+        could_belong=UNKNOWN | {Category.COLLECTIVE_HOST},
         needs=("call",),
         intervention="shorten, overlap or remove the CPU work that is named for these intervals",
         disproof="with that CPU work removed (or run beforehand) the step takes as long as before",
@@ -104,8 +111,7 @@ MEASURABLE: tuple[Entry, ...] = (
         intervention="remove or move the dependency that the event and stream graph shows at these gaps",
         disproof="without that dependency the same gaps remain",
         discriminating_check="event and stream graph around the gap",
-        how_to_measure="record CUDA events: nsys `--cuda-event-trace=true`; torch.profiler "
-        "`enable_cuda_sync_events=True`",
+        how_to_measure=f"record CUDA events: {CUDA_EVENTS}; torch.profiler `enable_cuda_sync_events=True`",
     ),
     Entry(
         id="synchronization",
@@ -185,7 +191,7 @@ MEASURABLE: tuple[Entry, ...] = (
         intervention="record less: shorter ranges, no stacks, no shapes, no memory events",
         disproof="the same steps timed without the profiler take as long",
         discriminating_check="the same steps without the profiler",
-        how_to_measure="time the same steps without the profiler; nsys records its overhead with `--trace=cuda`",
+        how_to_measure=f"{PLAIN_STEPS}; nsys records its overhead with `--trace=cuda`",
         overlaps_with=("launch-bound", "host-bound"),
     ),
 )  # fmt: skip
@@ -209,12 +215,12 @@ BETWEEN_RANKS: tuple[Entry, ...] = (
         claim="Moving data between ranks takes part of the step.",
         quantity="collective.transfer on the path",
         categories=frozenset({Category.COLLECTIVE_TRANSFER}),
-        could_belong=INSIDE_GRAPH | {Category.COLLECTIVE_UNSPLIT},
+        could_belong=INSIDE_GRAPH | {Category.COLLECTIVE_UNSPLIT, Category.COLLECTIVE_HOST},
         needs=("device", SPLIT),
         intervention="fewer or smaller messages, another algorithm or topology, overlap with compute",
         disproof="with messages of half the size the step takes as long",
         discriminating_check="message-size sweep, alpha-beta fit, contention",
-        how_to_measure="give the captures of all ranks: transfer and waiting are told apart on one clock",
+        how_to_measure=ALL_RANKS,
         overlaps_with=("collective-late-rank",),
     ),
     Entry(
@@ -222,12 +228,12 @@ BETWEEN_RANKS: tuple[Entry, ...] = (
         claim="Ranks wait in collectives for a late rank.",
         quantity="collective.wait on the path",
         categories=frozenset({Category.COLLECTIVE_WAIT}),
-        could_belong=INSIDE_GRAPH | {Category.COLLECTIVE_UNSPLIT},
+        could_belong=INSIDE_GRAPH | {Category.COLLECTIVE_UNSPLIT, Category.COLLECTIVE_HOST},
         needs=("device", SPLIT),
         intervention="mend what makes the late rank late: its host work, its kernels, its share of the work",
         disproof="with all ranks arriving together the collectives take as long",
         discriminating_check="aligned timelines and the late rank's own cause",
-        how_to_measure="give the captures of all ranks: transfer and waiting are told apart on one clock",
+        how_to_measure=ALL_RANKS,
         overlaps_with=("launch-bound", "host-bound", "kernel-bound", "synchronization"),
     ),
 )
@@ -239,7 +245,7 @@ UNMEASURED: tuple[Open, ...] = (
         id="bandwidth-bound",
         claim="Kernels on the path run at the memory bandwidth.",
         discriminating_check="HBM counters beside the byte ledger",
-        how_to_measure="a byte ledger of the model, or DRAM counters: nsys `--gpu-metrics-devices`",
+        how_to_measure=f"a byte ledger of the model, or DRAM counters: {COUNTERS}",
         intervention="move fewer bytes: lower precision, fusion, more reuse of what is read",
         disproof="the same kernels with half the bytes take as long",
         ceiling=INSIDE_GRAPH | {Category.KERNEL, Category.PRIOR_WORK},
@@ -250,7 +256,7 @@ UNMEASURED: tuple[Open, ...] = (
         id="compute-bound",
         claim="Kernels on the path run at the arithmetic peak.",
         discriminating_check="tensor-pipe counters on these kernels",
-        how_to_measure="tensor-pipe counters: nsys `--gpu-metrics-devices`, or Nsight Compute on the named kernels",
+        how_to_measure=f"tensor-pipe counters: {COUNTERS}, or Nsight Compute on the named kernels",
         intervention="fewer or cheaper operations: lower precision where quality allows, sparsity, less recomputation",
         disproof="the same kernels with half the arithmetic take as long",
         ceiling=INSIDE_GRAPH | {Category.KERNEL, Category.PRIOR_WORK},
@@ -261,7 +267,7 @@ UNMEASURED: tuple[Open, ...] = (
         id="collective-transfer",
         claim="Moving data between ranks takes part of the step.",
         discriminating_check="message-size sweep, alpha-beta fit, contention",
-        how_to_measure="give the captures of all ranks: transfer and waiting are told apart on one clock",
+        how_to_measure=ALL_RANKS,
         intervention="fewer or smaller messages, another algorithm or topology, overlap with compute",
         disproof="with messages of half the size the step takes as long",
         ceiling=COLLECTIVES,
@@ -272,7 +278,7 @@ UNMEASURED: tuple[Open, ...] = (
         id="collective-late-rank",
         claim="Ranks wait in collectives for a late rank.",
         discriminating_check="aligned timelines and the late rank's own cause",
-        how_to_measure="give the captures of all ranks: transfer and waiting are told apart on one clock",
+        how_to_measure=ALL_RANKS,
         intervention="mend what makes the late rank late: its host work, its kernels, its share of the work",
         disproof="with all ranks arriving together the collectives take as long",
         ceiling=COLLECTIVES,

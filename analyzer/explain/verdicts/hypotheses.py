@@ -149,7 +149,7 @@ def _measurable(
         return _unmeasured(entry, phase, _why_not(entry, ranks))
     best, (value, low, high) = _speaker([(part, part.shares[entry.id]) for part in usable], thresholds)
     shares = best.shares[entry.id]
-    verdict = _decide(low, high, thresholds)
+    verdict = decide(low, high, thresholds)
     note = entry.beyond
     if verdict == "contradicted" and entry.beyond:
         verdict = "inconclusive"
@@ -192,7 +192,7 @@ def _speaker(
     shares = [(part, share_of(of_rank)) for part, of_rank in parts]
     return max(
         shares,
-        key=lambda pair: (strength[_decide(pair[1][1], pair[1][2], thresholds)], pair[1][0], -pair[0].rank),
+        key=lambda pair: (strength[decide(pair[1][1], pair[1][2], thresholds)], pair[1][0], -pair[0].rank),
     )
 
 
@@ -242,7 +242,8 @@ def missing(entry: Entry, facts: frozenset[str]) -> list[str]:
     return [need for need in entry.needs if need != "device" and facts.isdisjoint(need.split(" or "))]
 
 
-def _decide(low: float, high: float, thresholds: Mapping[str, float]) -> Verdict:
+def decide(low: float, high: float, thresholds: Mapping[str, float]) -> Verdict:
+    """The verdict on a share of the step by its interval, 0..1."""
     if low >= thresholds["supported_share"]:
         return "supported"
     if high <= thresholds["contradicted_share"]:

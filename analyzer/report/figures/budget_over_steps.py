@@ -87,7 +87,7 @@ def panel_of(diagnosis: Diagnosis, budget: Budget) -> Panel | None:
     windows = [window for window in rank.windows if window.phase == budget.phase and not window.empty]
     if not windows:
         return None
-    used = {window.index for window in used_windows(rank, budget.phase)[0]}
+    used = {window.index for window in used_windows(rank, budget.phase)}
     per = -(-len(windows) // MOST_COLUMNS)
     starts = np.arange(0, len(windows), per)
     lengths = np.array([window.end_ns - window.start_ns for window in windows], np.int64)

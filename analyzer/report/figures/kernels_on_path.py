@@ -76,7 +76,7 @@ def draw(analysis: Analysis) -> Sheet | str:
 def path_by_name(diagnosis: Diagnosis, table: SegmentTable, budget: Budget) -> dict[str, int]:
     """Path time in ns of device work by name, largest first, over the steps of a budget of one rank."""
     rank = next(rank for rank in diagnosis.ranks if rank.rank == budget.rank)
-    windows = [window.index for window in used_windows(rank, budget.phase)[0]]
+    windows = [window.index for window in used_windows(rank, budget.phase)]
     rows = np.flatnonzero(
         (table.rank == rank.rank)
         & np.isin(table.window, windows)

@@ -10,6 +10,7 @@ import numpy as np
 from analyzer.analysis import Analysis
 from analyzer.categories import CATEGORY_NAMES, Category
 from analyzer.diagnosis import GlobalAccount, GlobalWindow
+from analyzer.explain.windows import chosen_windows
 from analyzer.model import IntArray
 from analyzer.report.figures.lanes import Runs, dominant
 from analyzer.report.figures.palette import GROUP_COLOURS, PATH_FILLS, Fill
@@ -39,6 +40,7 @@ _LOOK_OF_NAME = {
     "collective.transfer": "collective, all ranks arrived",
     "collective.wait": WAITING,
     "collective.unsplit": UNSPLIT,
+    "collective.host": UNSPLIT,
 }
 _LOOK_OF = np.array([list(LOOKS).index(_LOOK_OF_NAME[CATEGORY_NAMES[one]]) for one in Category], np.int64)
 
@@ -113,7 +115,7 @@ def step_of(analysis: Analysis) -> RankStep | str:
 def median_window(joint: GlobalAccount) -> tuple[GlobalWindow | None, int]:
     """The step of median duration (lower of two) of the longest phase, and how many steps that phase has.
 
-    Warm-up counts only where a phase has nothing else.
+    Warm-up and outliers count only where a phase has nothing else.
     """
     phases: dict[str, list[GlobalWindow]] = {}
     for window in joint.windows:
@@ -122,7 +124,7 @@ def median_window(joint: GlobalAccount) -> tuple[GlobalWindow | None, int]:
     if not phases:
         return None, 0
     phase = min(phases, key=lambda name: (-sum(w.end_ns - w.start_ns for w in phases[name]), name))
-    used = [window for window in phases[phase] if not window.warmup] or phases[phase]
+    used = chosen_windows(phases[phase], phase).used
     ordered = sorted(used, key=lambda window: (window.end_ns - window.start_ns, window.index))
     return ordered[(len(ordered) - 1) // 2], len(phases[phase])
 

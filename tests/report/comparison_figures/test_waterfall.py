@@ -194,7 +194,7 @@ def test_words_for_those_who_do_not_see_it() -> None:
         " launch.api -1.000 ms (-11.1 %); host.framework -0.200 ms (-2.2 %); kernel +0.100 ms (+1.1 %);"
         " launch.latency +0.100 ms (+1.1 %)."
     )
-    assert sheet_of(CASES["all categories"]()).alt_text.endswith("-0.712 ms (-3.4 %); 19 more bars.")
+    assert sheet_of(CASES["all categories"]()).alt_text.endswith("-0.712 ms (-3.3 %); 20 more bars.")
     assert sheet_of(comparison(phase="")).title.startswith("Phase without a name, mean step")
 
 
