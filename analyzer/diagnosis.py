@@ -358,7 +358,8 @@ class StepWork(msgspec.Struct, frozen=True, kw_only=True):
     """Device work that the steps of one phase's budget launched on one rank: what makes two runs comparable.
 
     Equal rows are one: of kernels by ``name`` (one spelling for all profilers), grid and block; of copies and sets by
-    direction and bytes; of collectives by what their metadata says, else by name. ``total_ns`` sums durations.
+    direction and bytes; of collectives by what their metadata says, else by name, and by the kernel that ran.
+    ``total_ns`` sums durations.
     """
 
     rank: int
@@ -370,9 +371,37 @@ class StepWork(msgspec.Struct, frozen=True, kw_only=True):
     bytes: int | None  # of one copy or set; of a collective the larger of what goes in and comes out
     dtype: str | None
     group_size: int | None
+    kernel: str | None = None  # of a collective: which kernel ran (with NCCL's algorithm and protocol)
+    kernel_operation: str | None = None  # what that kernel's name alone tells of the operation
     calls_total: int
     calls_in_graphs: int
     total_ns: int
+
+
+class SequenceSection(msgspec.Struct, frozen=True, kw_only=True):
+    """A stretch of a step's work: ``repeats`` times the same body, place by place."""
+
+    repeats: int
+    work: list[int]  # position among the rows of ``step_work`` of this phase and rank, from 0
+    ns: list[int]  # durations at each place of the body, summed over the repeats and ``steps_alike``
+
+
+class StepSequence(msgspec.Struct, frozen=True, kw_only=True):
+    """The work of one step of a phase in the order of its submission, nodes of a replay by their start.
+
+    The sequence that most steps of the phase's budget share; loops are folded. Only the first ``recorded`` works are
+    held: a longer step is cut off.
+    """
+
+    rank: int
+    phase: str
+    window: int  # a step that ran it
+    step: str
+    steps: int  # of the phase's budget
+    steps_alike: int  # that ran exactly this sequence
+    length: int
+    recorded: int
+    sections: list[SequenceSection]
 
 
 class LaunchBill(msgspec.Struct, frozen=True, kw_only=True):
@@ -409,8 +438,32 @@ class GraphReplay(msgspec.Struct, frozen=True, kw_only=True):
     graph: str  # executable as the capture names it, else its first and last node
     replays: int
     kernels_per_replay: float | None  # None: replays were recorded as one row each
+    kernels_total: int | None = None  # that the phase's steps launched with it; None as above
+    steps: int | None = None  # of the phase's budget, that replay it
+    shapes: list[str] = []  # batch shapes of these steps, where their names tell one
     device_ns_total: int  # durations summed
     path_ns: int
+
+
+class ShapeReplays(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether the steps of one phase and batch shape were replayed, on one rank.
+
+    Steps of the budget, and the outliers that it leaves out (``outlier_steps``): a step that fell
+    back to launching one by one is often far longer than its group. Times are sums over steps.
+    """
+
+    rank: int
+    phase: str
+    shape: str | None  # "batch 8", "512 tokens"; None: the steps' names tell none
+    steps: int
+    outlier_steps: int
+    step_ns_total: int
+    kernels_total: int  # recorded one by one
+    kernels_in_graphs_total: int | None  # None where what a replay held was not recorded
+    replayed_steps: int  # that launch a graph
+    eager_steps: int  # that launch kernels and no graph
+    eager_outlier_steps: int
+    eager_ns_total: int
 
 
 class SmallKernels(msgspec.Struct, frozen=True, kw_only=True):
@@ -658,8 +711,10 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     classes: list[ClassTime] = []
     launch_bill: list[LaunchBill] = []
     graph_replays: list[GraphReplay] = []
+    shape_replays: list[ShapeReplays] = []
     small_kernels: list[SmallKernels] = []
     step_work: list[StepWork] = []
+    step_sequences: list[StepSequence] = []
     host_rollups: list[HostRollup] = []
     look_first: list[LookFirst] = []
     detail: Detail | None = None

@@ -28,6 +28,7 @@ from analyzer.diagnosis import (
     LaunchBill,
     Quantiles,
     RangeTime,
+    ShapeReplays,
     SmallKernels,
     Spread,
     Window,
@@ -150,6 +151,7 @@ KERNEL_SHAPE_COLUMNS = _columns_of(KernelShape)
 CLASS_COLUMNS = _columns_of(ClassTime)
 LAUNCH_COLUMNS = _columns_of(LaunchBill)
 GRAPH_REPLAY_COLUMNS = _columns_of(GraphReplay)
+SHAPE_REPLAY_COLUMNS = _columns_of(ShapeReplays)
 SMALL_KERNEL_COLUMNS = _columns_of(SmallKernels)
 HOST_ROLLUP_COLUMNS = _columns_of(HostRollup)
 RANGE_COLUMNS = _columns_of(RangeTime)

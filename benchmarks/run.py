@@ -197,10 +197,32 @@ def _ranks_table(scale: float, runs: int, folder: Path) -> list[str]:
     return lines
 
 
+def _comparing_table(scale: float, runs: int, folder: Path) -> list[str]:
+    """What comparisons cost: the part of diagnose that serves them alone, and two diagnoses held against each other."""
+    reading, _ = captures(scale)
+    lines = [
+        "| capture | diagnose, CPU s | work of the steps and its order, CPU s | part of diagnose | compare, CPU s "
+        "| against diagnose |",
+        "|---|--:|--:|--:|--:|--:|",
+    ]
+    for capture, _tasks in reading:
+        whole, work, compared = _on(capture, ["diagnose", "step work", "compare"], folder, runs)
+        lines.append(
+            f"| {capture.name}, {whole.count:,} {capture.unit} | {whole.cost.cpu_s:.1f} | {work.cost.cpu_s:.2f} "
+            f"| {_share(work.cost, whole.cost)} | {compared.cost.cpu_s:.2f} | {_share(compared.cost, whole.cost)} |"
+        )
+    return lines
+
+
+def _share(cost: Cost, base: Cost) -> str:
+    return f"{cost.cpu_s / base.cpu_s:.3f}" if base.cpu_s > 0 else "-"
+
+
 TABLES: dict[str, Callable[[float, int, Path], list[str]]] = {
     "reading": _reading_table,
     "growth": _growth_table,
     "ranks": _ranks_table,
+    "comparing": _comparing_table,
 }
 
 

@@ -91,7 +91,9 @@ def test_tasks_on_ranks(task: str, tmp_path: Path) -> None:
     assert run.measure(task, tmp_path, 1).peak_bytes > 0
 
 
-@pytest.mark.parametrize("task", ["json.load", "msgspec typed parse", "read", "diagnose"])
+@pytest.mark.parametrize(
+    "task", ["json.load", "msgspec typed parse", "read", "diagnose", "step work", "compare"]
+)
 def test_tasks_on_a_trace(task: str, tmp_path: Path) -> None:
     kineto.write(tmp_path / "trace.json", 2_000, 32)
     cost = run.measure(task, tmp_path / "trace.json", 1)
@@ -115,6 +117,7 @@ def test_the_report_fills_every_table(tmp_path: Path, monkeypatch: pytest.Monkey
     text = run.report(0.0001, 1, tmp_path)
     assert text.count("| diagnose |") == 3
     assert "small steps" in text
+    assert text.count("| 1.0 | 1.00 | 1.000 | 1.00 | 1.000 |") == 2  # what comparisons cost, of both captures
     assert [line[:20] for line in text.splitlines() if " ranks" in line[2:9]] == [
         "| 2 ranks | 5,928 | ", "| 4 ranks | 11,856 |", "| 4 ranks, 2 jobs | ",
     ]  # fmt: skip

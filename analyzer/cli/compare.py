@@ -59,9 +59,10 @@ def compare(
 ) -> None:
     """Hold two runs against each other.
 
-    First whether they did the same work, then what differs in step time and where. No speedup is claimed where the
-    work is not the same. Options hold for both; a diagnosis.json stays as it was made. Writes COMPARISON.md, and
-    beside it comparison/ with JSON and figures.
+    First whether they did the same work, then what differs in step time and where, which kernels were replaced at
+    their place, and which batch shapes were replayed. No speedup is claimed where the work is not the same. Options
+    hold for both; a diagnosis.json stays as it was made. Writes COMPARISON.md, and beside it comparison/ with JSON and
+    figures.
     """
     with ending(debug=debug):
         from analyzer import pipeline

@@ -9,7 +9,7 @@ import msgspec
 
 from analyzer.comparison.result import Difference, PhasePair, Replayed, WorkCheck
 from analyzer.comparison.sides import budget_of, mean_ns, replayed, step_times_of, step_work_of
-from analyzer.comparison.statistics import step_delta, step_times
+from analyzer.comparison.statistics import speedup_interval, step_delta, step_times
 from analyzer.comparison.work import RankWork, check_work
 from analyzer.diagnosis import Budget, Diagnosis
 
@@ -117,9 +117,18 @@ def _pair(a: Diagnosis, b: Diagnosis, left: Budget, right: Budget, work: WorkChe
         b_ns=mean_b,
         work=work,
         speedup=total_a / total_b if comparable else None,
+        speedup_ci95=_speedup_ci95(times_a, times_b, total_a / total_b) if comparable else None,
         replayed_a=_replayed(a, left),
         replayed_b=_replayed(b, right),
     )
+
+
+def _speedup_ci95(
+    times_a: Sequence[int], times_b: Sequence[int], speedup: float
+) -> tuple[float, float] | None:
+    """The speedup is that of means rounded to whole ns: the interval reaches at least to it."""
+    found = speedup_interval(times_a, times_b)
+    return None if found is None else (min(found[0], speedup), max(found[1], speedup))
 
 
 def _replayed(diagnosis: Diagnosis, budget: Budget) -> Replayed:

@@ -15,7 +15,9 @@ FORMAT = "tracebound.comparison"
 FORMAT_VERSION = 1
 
 SameWork = Literal["identical", "equivalent", "different", "unverifiable"]
-Change = Literal["added", "removed", "slower", "faster", "same"]
+Ran = Literal["replayed", "partly", "some steps eager", "eager", "no replay"]
+Change = Literal["added", "removed", "slower", "faster", "same", "not known"]
+"""``not known``: the other side lacks it, and has replays recorded as one row each, in which it may run."""
 
 
 class StepTimes(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,6 +42,38 @@ class Replayed(msgspec.Struct, frozen=True, kw_only=True):
     share: float | None
 
 
+class GraphUse(msgspec.Struct, frozen=True, kw_only=True):
+    """Replays of one executable graph in one phase, on the ranks that hold it under that label."""
+
+    phase: str
+    graph: str
+    ranks: list[int]
+    shapes: list[str]  # batch shapes of the steps that replay it
+    replays: int  # over these ranks
+    kernels_per_replay: float | None  # None: replays were recorded as one row each
+    share: float | None  # of the kernels that the phase's steps launch on these ranks
+
+
+class ShapeUse(msgspec.Struct, frozen=True, kw_only=True):
+    """Steps of one phase and batch shape: replayed or launched one by one. Means are over ranks and steps.
+
+    ``ran``: "eager" where no step launched a graph although another shape of the run did, "some steps eager",
+    "partly" where less than half of the largest share of kernels inside replays was reached, "replayed", and
+    "no replay" where nothing of the run was replayed.
+    """
+
+    phase: str
+    shape: str | None  # None: the steps' names tell none
+    ran: Ran
+    steps: int  # on the rank with the most of them
+    eager_steps: int
+    eager_outlier_steps: int  # of these, left out of the budget as outliers
+    step_ns: int  # mean of all
+    eager_step_ns: int | None
+    other_step_ns: int | None  # of the steps with a replay, or without kernels
+    share: float | None  # of the kernels inside replays; None where that was not recorded
+
+
 class Side(msgspec.Struct, frozen=True, kw_only=True):
     """One of the two runs: its headline phase."""
 
@@ -56,6 +90,8 @@ class Side(msgspec.Struct, frozen=True, kw_only=True):
     warmup_excluded: int  # steps left out of the mean: warm-up and outliers
     replayed: Replayed
     replayed_kernel_share: float | None
+    graphs: list[GraphUse] = []  # of all phases
+    shapes: list[ShapeUse] = []
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,6 +125,31 @@ class WorkChange(msgspec.Struct, frozen=True, kw_only=True):
     ns_b: int | None
 
 
+class PlacedWork(msgspec.Struct, frozen=True, kw_only=True):
+    """Device work of one key, by name."""
+
+    name: str
+    kind: str
+    detail: str
+
+
+class Replaced(msgspec.Struct, frozen=True, kw_only=True):
+    """Work of A and the work that stands at the same place of B's step, over all ranks compared.
+
+    Calls and times (ns, sums of durations) are per mean step; ``changes`` do not hold them again.
+    """
+
+    a: list[PlacedWork]  # in their order
+    b: list[PlacedWork]
+    change: Change  # of the time: slower | faster | same
+    places: int  # in the steps that were aligned
+    after: PlacedWork | None  # what both steps run before the first of these places; None: nothing
+    calls_a: float
+    calls_b: float
+    ns_a: int
+    ns_b: int
+
+
 class WorkCheck(msgspec.Struct, frozen=True, kw_only=True):
     """Whether one pair of phases did the same work."""
 
@@ -115,6 +176,7 @@ class PhasePair(msgspec.Struct, frozen=True, kw_only=True):
     b_ns: dict[str, int]
     work: WorkCheck
     speedup: float | None
+    speedup_ci95: tuple[float, float] | None = None  # None also where a side has fewer than 5 steps
     replayed_a: Replayed
     replayed_b: Replayed
 
@@ -151,10 +213,14 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     step_delta_ns: StepDelta
     delta_ns: dict[str, int]
     speedup: float | None
+    speedup_ci95: tuple[float, float] | None = None  # contains 1 exactly where no difference is shown
     speedup_because: str
     pairs: list[PhasePair]
     unpaired_phases: list[Difference]
-    changes: list[WorkChange]
+    changes: list[WorkChange]  # with ``replaced`` all device work of a mean step, each once
+    replaced: list[Replaced] = []
+    matched_by: Literal["place", "name"] = "name"  # how ``changes`` were found
+    matched_because: str = ""  # why not by place
     predictions: list[Prediction]
     undeclared: list[str]
     notes: list[str]

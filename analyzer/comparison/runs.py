@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 import msgspec
 
 from analyzer.analysis import Analysis
 from analyzer.comparison.changes import work_changes
+from analyzer.comparison.collective_kernels import collective_kernels
 from analyzer.comparison.distortion import distortion_notes
 from analyzer.comparison.pairs import PROVEN, compared_pairs, phase_pairs
 from analyzer.comparison.predictions import held_predictions
-from analyzer.comparison.result import Comparison, Difference, PhasePair, Side, WorkCheck
+from analyzer.comparison.replays import fallback_notes, graph_uses, shape_uses
+from analyzer.comparison.result import (
+    Comparison,
+    Difference,
+    PhasePair,
+    ShapeUse,
+    Side,
+    WorkCheck,
+)
 from analyzer.comparison.sides import budget_of, step_times_of
 from analyzer.comparison.work import ORDER
 from analyzer.diagnosis import Diagnosis
@@ -48,6 +57,8 @@ def compare(a: Diagnosis, b: Diagnosis, tested: Collection[str] = ()) -> Compari
             where, "", why, "name the steps with --steps, or choose ranks that both have with --ranks"
         )
     head = pairs[0]
+    ranks = _ranks(pairs, head)
+    work = work_changes(a, b, head.phase_a, head.phase_b, ranks)
     side_a, side_b = _side(a, head, first=True), _side(b, head, first=False)
     return Comparison(
         tracebound_version=__version__,
@@ -57,19 +68,23 @@ def compare(a: Diagnosis, b: Diagnosis, tested: Collection[str] = ()) -> Compari
         same_work_because=head.work.because,
         level=_level(a, b, head),
         differences=head.work.differences,
-        checks=[*_checks(a, b, head), *pins],
+        checks=[*_checks(a, b, head), *collective_kernels(a, b, head.phase_a, head.phase_b, ranks), *pins],
         step_delta_ns=head.step_delta_ns,
         delta_ns=head.delta_ns,
         speedup=head.speedup,
+        speedup_ci95=head.speedup_ci95,
         speedup_because=_speedup_because(a, b, head),
         pairs=pairs,
         unpaired_phases=alone,
-        changes=work_changes(a, b, head.phase_a, head.phase_b, _ranks(pairs, head)),
+        changes=work.changes,
+        replaced=work.replaced,
+        matched_by="place" if work.by_place else "name",
+        matched_because=work.because,
         predictions=held_predictions(a, head, tested),
         undeclared=sorted({*a.undeclared, *b.undeclared}),
         notes=[
             *distortion_notes(a, b, side_a, side_b),
-            *_replay_notes(pairs),
+            *_replay_notes(pairs, side_b.shapes),
             *_notes(head),
             *_worst(pairs, head),
         ],
@@ -109,6 +124,7 @@ def _side(diagnosis: Diagnosis, head: PhasePair, *, first: bool) -> Side:
     budget = budget_of(diagnosis, phase, rank)
     assert budget is not None
     replayed = head.replayed_a if first else head.replayed_b
+    ranks = [one.rank for one in diagnosis.ranks]
     return Side(
         inputs=[one.path for one in diagnosis.inputs],
         kinds=sorted({one.kind for one in diagnosis.inputs}),
@@ -117,12 +133,14 @@ def _side(diagnosis: Diagnosis, head: PhasePair, *, first: bool) -> Side:
         phase=phase,
         scope=head.scope,
         rank=rank,
-        ranks=[one.rank for one in diagnosis.ranks],
+        ranks=ranks,
         step_ns=head.a if first else head.b,
         step_times_ns=step_times_of(diagnosis, budget),
         warmup_excluded=budget.windows_excluded,
         replayed=replayed,
         replayed_kernel_share=replayed.share,
+        graphs=graph_uses(diagnosis, ranks),
+        shapes=shape_uses(diagnosis, ranks),
     )
 
 
@@ -194,8 +212,10 @@ def _worst(pairs: Iterable[PhasePair], head: PhasePair) -> list[str]:
     return [f"The work of phase {phase!r} is not proven to be the same." for phase in phases]
 
 
-def _replay_notes(pairs: Iterable[PhasePair]) -> list[str]:
-    """Phases that replay on neither, one or both sides, where any phase replays at all."""
+def _replay_notes(pairs: Iterable[PhasePair], shapes: Sequence[ShapeUse]) -> list[str]:
+    """What of B replays no graph, or a part only, while other shapes or phases do."""
+    if shapes:
+        return fallback_notes("B", shapes)
     heads: dict[str, PhasePair] = {}
     for pair in pairs:
         heads.setdefault(pair.phase_b, pair)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from analyzer.apportion import largest_remainder
+from analyzer.comparison.level import Level
 from analyzer.comparison.result import Replayed
 from analyzer.diagnosis import Budget, Diagnosis, GlobalWindow, StepWork, Window
 from analyzer.explain.windows import chosen_windows, used_windows
@@ -54,17 +55,11 @@ def step_work_of(diagnosis: Diagnosis, phase: str, rank: int) -> list[StepWork]:
     return [row for row in diagnosis.step_work if (row.phase, row.rank) == (phase, rank)]
 
 
-def amounts(
-    rows: Sequence[StepWork], windows: int, *, sized: bool, shaped: bool, counted: bool
-) -> dict[WorkKey, Amount]:
-    """Work per mean step by what both sides record of it.
-
-    ``sized``: collectives count by type, bytes and group, else by operation alone; ``shaped``: kernels count by grid
-    and block, else by name alone; ``counted``: copies and sets by direction and bytes, else by direction alone.
-    """
+def amounts(rows: Sequence[StepWork], windows: int, level: Level) -> dict[WorkKey, Amount]:
+    """Work per mean step by what both sides record of it."""
     result: dict[WorkKey, Amount] = {}
     for row in rows:
-        key = work_key(row, sized=sized, shaped=shaped, counted=counted)
+        key = work_key(row, level)
         held = result.get(key, Amount(Fraction(0), Fraction(0)))
         result[key] = Amount(
             held.calls + Fraction(row.calls_total, windows), held.ns + Fraction(row.total_ns, windows)
@@ -72,13 +67,15 @@ def amounts(
     return result
 
 
-def work_key(row: StepWork, *, sized: bool, shaped: bool, counted: bool) -> WorkKey:
-    """Kind, name and what else sets work apart."""
+def work_key(row: StepWork, level: Level) -> WorkKey:
+    """Kind, name and what else sets work apart at this level."""
     if row.kind == "collective":
-        return (row.kind, row.name, *((row.bytes, row.dtype, row.group_size) if sized else ()))
+        if not level.told:
+            return (row.kind, row.kernel_operation or row.kernel or row.name)
+        return (row.kind, row.name, *((row.bytes, row.dtype, row.group_size) if level.sized else ()))
     if row.kind == "kernel":
-        return (row.kind, row.name, *((row.grid, row.block) if shaped else ()))
-    return (row.kind, row.name, *((row.bytes,) if counted else ()))
+        return (row.kind, row.name, *((row.grid, row.block) if level.shaped else ()))
+    return (row.kind, row.name, *((row.bytes,) if level.counted else ()))
 
 
 def replayed(rows: Sequence[StepWork]) -> Replayed:

@@ -13,6 +13,10 @@ with the next: the effective sample size of an AR(1) process (Bayley and Hammers
 1995). Only where ``r`` is beyond ``2 / sqrt(n)``, above which chance rarely takes it, and with ``r`` at most
 ``HIGHEST_CORRELATION``. This is the only use of the order of the steps. It needs some 50 steps: of 20, few show their
 correlation (of pairs of 20 without a difference and an ``r`` of 0.5, one in six is shown instead of one in 20).
+
+The interval of the ratio of the means is Fieller's (Fieller 1954) with the same critical value and the same variances
+as that of their difference: all ratios ``q`` for which ``mean(A) - q * mean(B)`` is not told from 0. So it contains 1
+exactly where no difference is shown, and that of B over A holds the reciprocals.
 """
 
 from __future__ import annotations
@@ -84,6 +88,31 @@ def step_delta(a_ns: Sequence[int], b_ns: Sequence[int]) -> StepDelta:
     )
 
 
+def speedup_interval(a_ns: Sequence[int], b_ns: Sequence[int]) -> tuple[float, float] | None:
+    """95 % interval of A's mean step over B's (step times in ns, each in order of time).
+
+    It contains 1 exactly where :func:`step_delta` shows no difference. None where a side has fewer than ``MIN_STEPS``
+    steps, or where a mean is not told from 0: then no ratio is excluded on one side. Raises ValueError where a side
+    has no step.
+    """
+    delta = step_delta(a_ns, b_ns)
+    if delta.ci95 is None:
+        return None
+    factor = _factor(a_ns, b_ns)
+    a, b = _mean(a_ns), _mean(b_ns)
+    spread_a, spread_b = (Fraction(factor**2 * _sample(side).mean_variance) for side in (a_ns, b_ns))
+    # The roots of (a - q b)^2 = factor^2 (var a + q^2 var b), exact up to the last square root.
+    left, middle, right = b * b - spread_b, a * b, a * a - spread_a
+    if left <= 0 or right <= 0:
+        return None
+    root = math.sqrt(middle * middle - left * right)
+    # The larger root first: the smaller one as a quotient loses no digits, and mirrors the larger of B over A.
+    high = (float(middle) + root) / float(left)
+    low = float(right) / (float(middle) + root)
+    # Ends of the difference are rounded outward to whole ns: what lies within 1 ns of 0 is not shown.
+    return (low, high) if delta.shown else (min(low, 1.0), max(high, 1.0))
+
+
 @dataclass(frozen=True)
 class _Sample:
     """One side about its mean, in order of size; ``inflation``: of the variance of its mean."""
@@ -103,7 +132,16 @@ def _mean(times_ns: Sequence[int]) -> Fraction:
 
 
 def _margin(a_ns: Sequence[int], b_ns: Sequence[int]) -> float:
-    """Half the 95 % interval (ns), the same whichever side comes first: random draws go out in a fixed order."""
+    """Half the 95 % interval of the difference (ns)."""
+    a, b = _sample(a_ns), _sample(b_ns)
+    return _factor(a_ns, b_ns) * math.sqrt(a.mean_variance + b.mean_variance)
+
+
+def _factor(a_ns: Sequence[int], b_ns: Sequence[int]) -> float:
+    """Standard errors that the interval reaches to each side, 0 where both sides are constant.
+
+    The same whichever side comes first: random draws go out in a fixed order.
+    """
     first, second = (
         _sample(side) for side in sorted([a_ns, b_ns], key=lambda side: (len(side), sorted(side), [*side]))
     )
@@ -113,7 +151,7 @@ def _margin(a_ns: Sequence[int], b_ns: Sequence[int]) -> float:
     factor = _welch(first, second)
     if min(len(first.centred), len(second.centred)) <= BOOTSTRAP_STEPS:
         factor = max(factor, _bootstrap(first, second, error))
-    return factor * error
+    return factor
 
 
 def _sample(times_ns: Sequence[int]) -> _Sample:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from analyzer.comparison.level import Level, level_of
 from analyzer.comparison.result import Difference, SameWork, WorkCheck
 from analyzer.comparison.sides import Amount, WorkKey, amounts
 from analyzer.diagnosis import StepWork
@@ -30,37 +31,6 @@ class RankWork:
 
     rows: Rows
     windows: int
-
-
-@dataclass(frozen=True)
-class Level:
-    """What both sides record: ``sized`` collectives, ``shaped`` kernels (grid, block), ``counted`` bytes of copies."""
-
-    sized: bool
-    shaped: bool
-    counted: bool
-
-
-def level_of(rows: Iterable[StepWork], others: Iterable[StepWork]) -> Level:
-    """The finest level at which both sides can be told apart."""
-    a, b = list(rows), list(others)
-    return Level(
-        sized=_sized(a) and _sized(b),
-        shaped=_shaped(a) and _shaped(b),
-        counted=_counted(a) and _counted(b),
-    )
-
-
-def _sized(rows: Rows) -> bool:
-    return all(row.bytes is not None for row in rows if row.kind == "collective")
-
-
-def _shaped(rows: Rows) -> bool:
-    return all(row.grid is not None and row.block is not None for row in rows if row.kind == "kernel")
-
-
-def _counted(rows: Rows) -> bool:
-    return all(row.bytes is not None for row in rows if row.kind in ("copy", "set"))
 
 
 def check_work(a: Mapping[int, RankWork], b: Mapping[int, RankWork]) -> WorkCheck:
@@ -95,8 +65,8 @@ def _rows(side: Mapping[int, RankWork]) -> Iterable[StepWork]:
 
 
 def _one_rank(a: RankWork, b: RankWork, level: Level, rank: int | None) -> WorkCheck:
-    left = amounts(a.rows, a.windows, sized=level.sized, shaped=level.shaped, counted=level.counted)
-    right = amounts(b.rows, b.windows, sized=level.sized, shaped=level.shaped, counted=level.counted)
+    left = amounts(a.rows, a.windows, level)
+    right = amounts(b.rows, b.windows, level)
     unequal = [key for key in {**left, **right} if _calls(left, key) != _calls(right, key)]
     unequal.sort(key=lambda key: (-max(left.get(key, NONE).ns, right.get(key, NONE).ns), repr(key)))
     differences = [_difference(key, left, right, rank) for key in unequal]
@@ -148,6 +118,8 @@ def describe(key: WorkKey) -> str:
             str(dtype or ""),
             f"{members} ranks" if members else "",
         ]
+    elif kind == "graph":
+        known = []
     else:
         known = [f"{rest[0]:,} bytes" if rest and isinstance(rest[0], int) else "size not recorded"]
     told = ", ".join(part for part in known if part)
@@ -173,22 +145,7 @@ def _joined(parts: Sequence[WorkCheck], level: Level) -> WorkCheck:
 
 
 def _because(worst: SameWork, a: float, b: float, differences: Sequence[Difference], level: Level) -> str:
-    by = [
-        "kernels by name, grid and block"
-        if level.shaped
-        else "kernels by name alone (grids are not recorded on both sides)"
-    ]
-    by += [
-        "copies by direction and bytes"
-        if level.counted
-        else "copies by direction alone (bytes are not recorded on both sides)"
-    ]
-    by += [
-        "collectives by operation, type, bytes and group"
-        if level.sized
-        else "collectives by operation alone (sizes are not recorded on both sides)"
-    ]
-    told = ", ".join(by)
+    told = level.words()
     if worst == "identical":
         return f"every step launched the same: {told}"
     alone = f"{a:.2%} of A's and {b:.2%} of B's device time per step has no partner"

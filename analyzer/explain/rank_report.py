@@ -24,7 +24,9 @@ from analyzer.diagnosis import (
     LaunchBill,
     RangeTime,
     Rank,
+    ShapeReplays,
     SmallKernels,
+    StepSequence,
     StepWork,
 )
 from analyzer.diagnosis import Window as WindowResult
@@ -34,7 +36,9 @@ from analyzer.explain.device.classes import row_classes
 from analyzer.explain.device.grids import coverage
 from analyzer.explain.device.kernels import body_path_time, kernel_table
 from analyzer.explain.device.rollups import class_times, graph_replays, small_kernels
+from analyzer.explain.device.shape_replays import shape_replays
 from analyzer.explain.device.shapes import kernel_shapes
+from analyzer.explain.device.step_sequence import step_sequences
 from analyzer.explain.device.step_work import step_work
 from analyzer.explain.host.culprits import host_culprits
 from analyzer.explain.host.rollups import host_rollups
@@ -83,8 +87,10 @@ class RankReport:
     ranges: list[RangeTime]
     launch_bill: list[LaunchBill]
     graph_replays: list[GraphReplay]
+    shape_replays: list[ShapeReplays]
     small_kernels: list[SmallKernels]
     step_work: list[StepWork]
+    step_sequences: list[StepSequence]
     classes: list[ClassTime]
     host_rollups: list[HostRollup]
     queue: QueueTable
@@ -126,6 +132,7 @@ def report_rank(
         evidence[phase] = gather(account, rank, indices, thresholds)
     steps, phases, classes = account.steps, phase_windows(account, result), row_classes(account)
     path_ns = body_path_time(account)
+    counted = step_work(account, rank, phases)
     shapes = kernel_shapes(account, rank, classes, path_ns)
     return RankReport(
         rank=result,
@@ -139,8 +146,10 @@ def report_rank(
         ranges=range_times(account, rank),
         launch_bill=launch_bills(account, rank, phases, sole_device=sole_device),
         graph_replays=graph_replays(account, rank, phases),
+        shape_replays=shape_replays(account, result),
         small_kernels=small_kernels(account, rank, phases),
-        step_work=step_work(account, rank, phases),
+        step_work=counted.table,
+        step_sequences=step_sequences(account, rank, phases, counted),
         classes=class_times(account, rank, phases, classes),
         host_rollups=host_rollups(account, rank, phases),
         queue=queue_table(account, rank),

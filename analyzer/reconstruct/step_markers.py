@@ -178,6 +178,9 @@ class Shape:
     unit: str
     size: int
 
+    def __str__(self) -> str:
+        return f"{BATCH} {self.size}" if self.unit == BATCH else f"{self.size} {self.unit}"
+
 
 @lru_cache(maxsize=65_536)
 def shape_of(name: str) -> Shape | None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from analyzer.apportion import largest_remainder
-from analyzer.comparison.result import Comparison, Difference, PhasePair, Side, StepDelta, WorkChange
+from analyzer.comparison.result import Comparison, Difference, PhasePair, Side, StepDelta
 from analyzer.report import comparison_predictions
+from analyzer.report.comparison_changes import changes, changes_intro, replaced
+from analyzer.report.comparison_replays import by_graph, by_phase, by_shape
 from analyzer.report.escape import cell, code, prose
 from analyzer.report.labels import CATEGORY_WORDS
 from analyzer.report.markdown import environment
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
 
 TEMPLATE = "COMPARISON.md.jinja"
 DIFFERENCES_SHOWN = 12
-CHANGES_SHOWN = 12
 PAIRS_SHOWN = 40
 _WORDS = {
     "identical": "Identical",
@@ -49,9 +50,12 @@ def render_comparison(
             differences=_differences(comparison.differences, DIFFERENCES_SHOWN),
             delta_intro=_delta_intro(comparison),
             delta=_delta(head),
-            changes_intro=_changes_intro(comparison),
-            changes=_changes(comparison.changes),
-            replays=_replays(comparison.pairs),
+            changes_intro=changes_intro(comparison),
+            replaced=replaced(comparison.replaced),
+            changes=changes(comparison.changes),
+            replays=by_phase(comparison.pairs),
+            shapes=by_shape(comparison),
+            graphs=by_graph(comparison),
             pairs=_pairs(comparison.pairs) if len(comparison.pairs) > 1 else "",
             unpaired=_unpaired(comparison.unpaired_phases),
             predictions=comparison_predictions.not_tested(comparison),
@@ -71,10 +75,23 @@ def _answer(comparison: Comparison) -> list[str]:
     work = f"**Work: {comparison.same_work}.**"
     if comparison.speedup is None:
         return [*lines, f"{work} {_sentence(comparison.speedup_because)}"]
-    ratio = f"A's mean step over B's: **{comparison.speedup:.3f}x**."
+    ratio = f"A's mean step over B's: **{comparison.speedup:.3f}x**{_ratio_interval(comparison)}."
     if comparison.step_delta_ns.shown:
         return [*lines, f"{work} {ratio}"]
     return [*lines, f"{work} {ratio} {_sentence(comparison.speedup_because)}"]
+
+
+def _ratio_interval(comparison: Comparison) -> str:
+    if comparison.speedup_ci95 is None:
+        return ""
+    low, high = (_ratio(end) for end in comparison.speedup_ci95)
+    return f" (95 % interval {low} to {high})"
+
+
+def _ratio(end: float) -> str:
+    """With as many decimals as show that it is not 1."""
+    told = (f"{end:.{decimals}f}" for decimals in range(3, 9))
+    return f"{end:.3f}" if end == 1 else next((text for text in told if float(text) != 1), f"{end:.3f}")
 
 
 def _sentence(text: str) -> str:
@@ -175,67 +192,6 @@ def _signed(units: int) -> str:
     return f"{'+' if units > 0 else ''}{fixed(units, 3)}"
 
 
-def _changes_intro(comparison: Comparison) -> str:
-    number = {
-        word: sum(row.change == word for row in comparison.changes)
-        for word in ("added", "removed", "slower", "faster")
-    }
-    told = ", ".join(f"{many:,} {word}" for word, many in number.items() if many)
-    same = sum(row.change == "same" for row in comparison.changes)
-    return (
-        f"Device work in a mean step, matched by what it is: {told or 'nothing changed'}; {same:,} within 5 % per call."
-        " Durations are summed over streams and ranks (no wall time); those of collectives include waiting."
-    )
-
-
-def _changes(changes: Sequence[WorkChange]) -> str:
-    rows = [row for row in changes if row.change != "same"]
-    if not rows:
-        return "None."
-    cells = [
-        [
-            row.change,
-            cell(f"{row.name} ({row.detail})" if row.detail else row.name, 80),
-            _calls(row.calls_a),
-            _calls(row.calls_b),
-            _time(row.ns_a),
-            _time(row.ns_b),
-            signed_ms((row.ns_b or 0) - (row.ns_a or 0)),
-        ]
-        for row in rows[:CHANGES_SHOWN]
-    ]
-    header = ["Change", "Work", "Calls, A", "Calls, B", "A, ms", "B, ms", "B - A, ms"]
-    return table(header, cells, left=(0, 1)) + _more(len(rows), CHANGES_SHOWN)
-
-
-def _calls(number: float | None) -> str:
-    return "-" if number is None else f"{number:,.4g}"
-
-
-def _time(ns: int | None) -> str:
-    return "-" if ns is None else ms(ns)
-
-
-def _replays(pairs: Iterable[PhasePair]) -> str:
-    heads: dict[tuple[str, str], PhasePair] = {}
-    for pair in pairs:
-        heads.setdefault((pair.phase_a, pair.phase_b), pair)
-    rows = [
-        [cell(pair.phase_b, 40), _share(pair, first=True), _share(pair, first=False)]
-        for pair in heads.values()
-    ]
-    return table(["Phase", "A: kernels inside replays", "B: kernels inside replays"], rows, left=(0, 1, 2))
-
-
-def _share(pair: PhasePair, *, first: bool) -> str:
-    found = pair.replayed_a if first else pair.replayed_b
-    if found.whole_replays:
-        return f"{count(found.whole_replays, 'replay')} recorded as one row each, {found.kernels:,} kernels beside them"
-    if not found.kernels:
-        return "no kernel was recorded"
-    return f"{found.in_graphs:,} of {found.kernels:,} ({percent(found.in_graphs, found.kernels)})"
-
-
 def _pairs(pairs: Sequence[PhasePair]) -> str:
     rows = [
         [
@@ -279,7 +235,7 @@ def terminal_lines(comparison: Comparison) -> list[str]:
         told += f": {interval}" if delta.shown else f": no difference is shown ({interval})"
     work = f"work: {comparison.same_work}"
     if comparison.speedup is not None:
-        work += f"; A's mean step over B's {comparison.speedup:.3f}x"
+        work += f"; A's mean step over B's {comparison.speedup:.3f}x{_ratio_interval(comparison)}"
     else:
         work += f"; {comparison.speedup_because}"
     predicted = comparison_predictions.line(comparison)

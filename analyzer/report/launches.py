@@ -14,12 +14,20 @@ from analyzer.report.views import View, focus_phase, focus_rank, rest
 PHASES = 6
 RANGES = 8
 GRAPHS = 6
+SHAPES = 12
 UNKNOWN = "-"
 
 
 def launch_tables(diagnosis: Diagnosis) -> list[View]:
     """Every table that has rows."""
-    views = (_bill(diagnosis), _latency(diagnosis), _ranges(diagnosis), _graphs(diagnosis), _small(diagnosis))
+    views = (
+        _bill(diagnosis),
+        _latency(diagnosis),
+        _ranges(diagnosis),
+        _graphs(diagnosis),
+        _shapes(diagnosis),
+        _small(diagnosis),
+    )
     return [view for view in views if view is not None]
 
 
@@ -156,6 +164,37 @@ def _graphs(diagnosis: Diagnosis) -> View | None:
     ]
     return View(
         "Graph replays:", table(header, cells, left=(0, 1)) + rest(len(rows), GRAPHS, "graph_replays.csv")
+    )
+
+
+def _shapes(diagnosis: Diagnosis) -> View | None:
+    """Of a rank that replays graphs, which batch shapes it replays and which it launches one by one."""
+    rank = focus_rank(diagnosis)
+    rows = [row for row in diagnosis.shape_replays if row.rank == rank]
+    if not any(row.replayed_steps for row in rows):
+        return None
+    cells = [
+        [
+            cell(row.phase, 40),
+            "not told" if row.shape is None else cell(row.shape, 30),
+            f"{row.steps:,}",
+            f"{row.replayed_steps:,}",
+            f"{row.eager_steps:,}",
+            UNKNOWN
+            if row.kernels_in_graphs_total is None or not row.kernels_total
+            else percent(row.kernels_in_graphs_total, row.kernels_total),
+            ms(row.step_ns_total, max(row.steps, 1)),
+            UNKNOWN if not row.eager_steps else ms(row.eager_ns_total, row.eager_steps),
+        ]
+        for row in rows[:SHAPES]
+    ]
+    header = [
+        "Phase", "Batch shape", "Steps", "With a replay", "Without any", "Kernels in replays", "Mean step, ms",
+        "Without a replay, ms",
+    ]  # fmt: skip
+    return View(
+        f"Graph replays by batch shape, rank {rank}:",
+        table(header, cells, left=(0, 1)) + rest(len(rows), SHAPES, "shape_replays.csv"),
     )
 
 

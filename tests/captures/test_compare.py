@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from analyzer.comparison.result import Comparison
 from analyzer.comparison.runs import compare
+from analyzer.comparison.sides import step_work_of
 from analyzer.diagnosis import Diagnosis
 from analyzer.errors import UsageError
 from analyzer.pipeline import analyze, read
@@ -37,10 +39,65 @@ def test_a_capture_against_itself_is_neutral(name: str) -> None:
     assert same.speedup in (None, 1.0)
     assert (same.step_delta_ns.mean, same.step_delta_ns.median, same.step_delta_ns.shown) == (0, 0, False)
     assert {row.change for row in same.changes} <= {"same"}
+    assert same.replaced == []
+    assert (same.speedup_ci95 is None) == (same.speedup is None or same.a.step_ns.n < 5)
+    if same.speedup_ci95 is not None:
+        assert same.speedup_ci95[0] <= 1 <= same.speedup_ci95[1]
+    assert all_work(same) == pytest.approx(
+        (work_ns(found, same), work_ns(found, same)), abs=len(same.changes)
+    )
+    assert same.a.shapes == same.b.shapes
     assert (same.differences, same.checks, same.unpaired_phases) == ([], [], [])
     for pair in same.pairs:
         assert set(pair.delta_ns.values()) == {0}
         assert sum(pair.a_ns.values()) == pair.a.mean
+
+
+def all_work(found: Comparison) -> tuple[int, int]:
+    """The time of all rows on both sides (ns)."""
+    rows = [*found.changes, *found.replaced]
+    return sum(row.ns_a or 0 for row in rows), sum(row.ns_b or 0 for row in rows)
+
+
+def work_ns(diagnosis: Diagnosis, found: Comparison) -> float:
+    """Device work of a mean step of the headline phase, over the ranks compared (ns)."""
+    rank = found.a.rank
+    ranks = (
+        {budget.rank for budget in diagnosis.budget if budget.phase == found.a.phase}
+        if rank is None
+        else {rank}
+    )
+    return sum(
+        sum(row.total_ns for row in step_work_of(diagnosis, budget.phase, budget.rank)) / budget.windows
+        for budget in diagnosis.budget
+        if budget.rank in ranks and budget.rank is not None and budget.phase == found.a.phase
+    )
+
+
+@needs_shared
+@pytest.mark.parametrize("name", capture_names())
+def test_sequences_and_shapes_agree_with_the_work_of_the_steps(name: str) -> None:
+    found = diagnosis(name)
+    budgets = {(one.phase, one.rank): one for one in found.budget}
+    for sequence in found.step_sequences:
+        rows = step_work_of(found, sequence.phase, sequence.rank)
+        ns = [0] * len(rows)
+        for section in sequence.sections:
+            for work, total in zip(section.work, section.ns, strict=True):
+                ns[work] += total
+        assert all(one <= row.total_ns for one, row in zip(ns, rows, strict=True))
+        assert sum(part.repeats * len(part.work) for part in sequence.sections) == sequence.recorded
+        assert sequence.steps == budgets[sequence.phase, sequence.rank].windows
+        if sequence.steps_alike == sequence.steps and sequence.recorded == sequence.length:
+            assert ns == [row.total_ns for row in rows]
+    assert {(one.phase, one.rank) for one in found.step_sequences} == {
+        (row.phase, row.rank) for row in found.step_work
+    }
+    for shape in found.shape_replays:
+        assert shape.replayed_steps + shape.eager_steps <= shape.steps
+        assert shape.eager_ns_total <= shape.step_ns_total
+    for graph in found.graph_replays:
+        assert (graph.kernels_total is None) == (graph.kernels_per_replay is None)
 
 
 @needs_shared
@@ -55,6 +112,14 @@ def test_pairs_of_unproven_work_claim_no_speedup_and_mirror(first: str, second: 
     assert forth.delta_ns == {name: -ns for name, ns in back.delta_ns.items()}
     low, high = forth.step_delta_ns.ci95 or (0, 0)
     assert (back.step_delta_ns.ci95 or (0, 0)) == (-high, -low)
+    assert all_work(back) == all_work(forth)[::-1]
+    assert [(row.a, row.b, row.places) for row in forth.replaced] == [
+        (row.b, row.a, row.places) for row in back.replaced
+    ]
+    swapped = {"added": "removed", "removed": "added", "slower": "faster", "faster": "slower"}
+    assert {(row.name, row.detail, swapped.get(row.change, row.change)) for row in forth.changes} == {
+        (row.name, row.detail, row.change) for row in back.changes
+    }
 
 
 @needs_shared

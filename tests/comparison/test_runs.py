@@ -150,6 +150,62 @@ def test_copies_and_collectives_must_be_equal_however_short() -> None:
     }
 
 
+def collective(name: str, *, operation: str | None = None, replayed: bool = False) -> Add:
+    """A collective kernel of that name, in a replay or with what its metadata calls it."""
+    info = CollectiveInfo(operation or "", "Float", 64, 64, "0", None, 2, (0, 1), None)
+
+    def add(built: Schedule, at: int) -> None:
+        built.collectives = [info] if operation else []
+        if replayed:
+            built.graph(at - 30, at - 29, [(at, at + 5, name, 7)])
+        else:
+            built.launch(at - 30, at - 29, runs=(at, at + 5), name=name, collective=0 if operation else -1)
+
+    return add
+
+
+def test_collectives_of_another_algorithm_are_the_same_and_it_is_told() -> None:
+    ring, tree = (
+        f"ncclDevKernel_AllReduce_Sum_bf16_{one}(ncclDevKernelArgs)" for one in ("RING_LL", "TREE_LL")
+    )
+    found = compare(run(add=collective(ring)), run(add=collective(tree)))
+    assert found.same_work == "identical"
+    assert found.matched_by == "place"
+    assert [(row.what, row.a, row.b) for row in found.checks] == [
+        (
+            "kernels of collective all_reduce",
+            "ncclDevKernel_AllReduce_Sum_bf16_RING_LL",
+            "ncclDevKernel_AllReduce_Sum_bf16_TREE_LL",
+        )
+    ]
+    assert [row.change for row in found.changes if row.kind == "collective"] == ["same"]
+    assert compare(run(add=collective(ring)), run(add=collective(ring))).checks == []
+
+
+def test_an_operation_that_one_side_knows_by_its_kernel_alone_is_compared_by_that() -> None:
+    """An all-to-all is made of sends and receives; a replay's kernel does not tell more."""
+    name = "ncclDevKernel_SendRecv(ncclDevKernelArgs)"
+    eager = run(add=collective(name, operation="all_to_allv"))
+    assert [row.name for row in eager.step_work if row.kind == "collective"] == ["all_to_all"]
+    for graph in (run(add=collective(name, replayed=True)), run(add=collective(name))):
+        found = compare(eager, graph)
+        assert found.same_work == "identical"
+        assert (
+            "collectives by what their kernels' names tell (operations are not recorded on both sides)"
+            in (found.same_work_because)
+        )
+        assert compare(graph, eager).same_work == "identical"
+    other = run(add=collective("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgs)"))
+    assert same(eager, other) == "different"
+    assert "by operation, type, bytes and group" in compare(eager, eager).same_work_because
+
+
+def test_a_generic_kernel_is_compared_by_its_name() -> None:
+    name = "ncclDevKernel_Generic(ncclDevKernelArgs)"
+    known, unknown = run(add=collective(name, operation="allreduce")), run(add=collective(name))
+    assert same(known, unknown) == same(unknown, known) == "identical"
+
+
 def test_bytes_that_one_side_does_not_record_are_no_difference() -> None:
     a, b = run(add=copied(8)), run(add=copied(-1))
     found = compare(a, b)
@@ -182,6 +238,15 @@ def test_replays_of_one_row_are_unverifiable() -> None:
     assert found.b.replayed.whole_replays == 7  # the first step is warm-up
     assert found.b.replayed_kernel_share is None
     assert found.step_delta_ns.ci95 is not None  # times may be compared
+    assert {(row.change, row.name) for row in found.changes} == {
+        ("not known", "gemm"),  # it may run inside
+        ("added", "(graph replay)"),
+    }
+    back = compare(graph, run())
+    assert {(row.change, row.name) for row in back.changes} == {
+        ("not known", "gemm"), ("removed", "(graph replay)"),
+    }  # fmt: skip
+    assert {row.change for row in compare(graph, graph).changes} == {"same"}
 
 
 def test_replayed_kernels_are_counted() -> None:

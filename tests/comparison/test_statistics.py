@@ -14,7 +14,13 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from analyzer.comparison.result import StepDelta, StepTimes
-from analyzer.comparison.statistics import BOOTSTRAP_STEPS, LEAST_ERROR, step_delta, step_times
+from analyzer.comparison.statistics import (
+    BOOTSTRAP_STEPS,
+    LEAST_ERROR,
+    speedup_interval,
+    step_delta,
+    step_times,
+)
 
 Draw = Callable[[np.random.Generator, int], npt.NDArray[np.float64]]  # that many step times, 1.0 being usual
 
@@ -347,3 +353,58 @@ def test_the_interval_is_no_wider_than_it_must_be() -> None:
 
 def test_three_per_cent_is_nearly_always_shown() -> None:
     assert share_shown(lognormal, 50, times_longer=1.03) >= 0.90
+
+
+# The ratio of the means
+
+
+def ratio(a: list[int], b: list[int]) -> tuple[float, float]:
+    found = speedup_interval(a, b)
+    assert found is not None
+    return found
+
+
+def test_the_ratio_of_constant_steps_is_a_point() -> None:
+    assert speedup_interval([100] * 5, [80] * 6) == (1.25, 1.25)
+    assert speedup_interval([100] * 5, [100] * 6) == (1.0, 1.0)
+
+
+def test_the_ratio_by_hand() -> None:
+    """B constant: the interval of A's mean, 100 +- 20, over B's 80."""
+    a, b = [80, 90, 100, 110, 120], [80] * 5
+    reach = margin(step_delta([one * 10**9 for one in a], [one * 10**9 for one in b])) / 10**9
+    low, high = ratio(a, b)
+    assert (low, high) == pytest.approx(((100 - reach) / 80, (100 + reach) / 80))
+
+
+def test_no_ratio_of_few_steps_or_of_a_mean_that_may_be_0() -> None:
+    assert speedup_interval([100] * 4, [80] * 9) is None
+    assert speedup_interval([100] * 9, [80] * 4) is None
+    assert speedup_interval([100] * 5, [0, 0, 0, 0, 400]) is None
+    assert speedup_interval([0, 0, 0, 0, 400], [100] * 5) is None
+    assert speedup_interval([0] * 5, [100] * 5) is None
+
+
+@given(st.lists(st.integers(1, 10**7), min_size=5, max_size=9), five_steps)
+def test_the_ratio_contains_1_exactly_where_no_difference_is_shown(a: list[int], b: list[int]) -> None:
+    for one, two in ((a, b), (a, [step + 1 for step in a]), (a, [step * 3 for step in a])):
+        found = speedup_interval(one, two)
+        if found is not None:
+            low, high = found
+            assert 0 < low <= high
+            assert (low <= 1 <= high) == (not step_delta(one, two).shown)
+            back_low, back_high = ratio(two, one)
+            assert (back_low, back_high) == pytest.approx((1 / high, 1 / low))
+
+
+@pytest.mark.parametrize("draw", [normal, heavy, correlated])
+def test_the_ratio_holds_the_true_one_mostly(draw: Draw) -> None:
+    """A's steps are 1.3 times as long: outside in about 1 of 20 pairs. Of few long steps there may be no interval."""
+    generator = np.random.default_rng(11)
+    found = []
+    for _ in range(PAIRS // 2):
+        a = nanoseconds(draw(generator, 50), USUAL_NS * 1.3)
+        found.append(speedup_interval(a, nanoseconds(draw(generator, 50))))
+    missed = sum(one is not None and not one[0] <= 1.3 <= one[1] for one in found)
+    assert missed / len(found) <= 0.10
+    assert found.count(None) / len(found) <= 0.05

@@ -105,9 +105,17 @@ def phase_pair(
         b_ns=dict(b_ns),
         work=work,
         speedup=a.step_ns.mean / b.step_ns.mean if proven else None,
+        speedup_ci95=_ratio_interval(a.step_ns, b.step_ns) if proven else None,
         replayed_a=a.replayed,
         replayed_b=b.replayed,
     )
+
+
+def _ratio_interval(a: StepTimes, b: StepTimes, margin_ns: int = MARGIN_NS) -> tuple[float, float] | None:
+    """All of the margin on A's side: 1 is inside where the difference is not shown."""
+    if min(a.n, b.n) < 5:
+        return None
+    return ((a.mean - margin_ns) / b.mean, (a.mean + margin_ns) / b.mean)
 
 
 def work_check(same_work: SameWork = "identical", because: str = "") -> WorkCheck:
@@ -157,6 +165,7 @@ def comparison(
         step_delta_ns=pair.step_delta_ns,
         delta_ns=pair.delta_ns,
         speedup=pair.speedup,
+        speedup_ci95=pair.speedup_ci95,
         speedup_because="",
         pairs=[pair],
         unpaired_phases=[],

@@ -9,7 +9,15 @@ import msgspec
 import pytest
 from markdown_it import MarkdownIt
 
-from analyzer.comparison.result import Comparison, Difference, WorkChange
+from analyzer.comparison.result import (
+    Comparison,
+    Difference,
+    GraphUse,
+    PlacedWork,
+    Replaced,
+    ShapeUse,
+    WorkChange,
+)
 from analyzer.report.comparison import render_comparison, terminal_lines
 from tests.report.comparison_builder import comparison, work_check
 from tests.report.test_markdown import HOSTILE
@@ -24,8 +32,32 @@ def named(name: str = "flash_fwd") -> Comparison:
         calls_a=None, calls_b=32.0, ns_a=None, ns_b=120_000,
     )  # fmt: skip
     other = Difference(what=name, a=name, b=name)
-    base = comparison(phase=name, changes=[change], checks=[other], differences=[other], undeclared=["batch"])
-    sides = {side: msgspec.structs.replace(getattr(base, side), inputs=[name]) for side in ("a", "b")}
+    work = PlacedWork(name=name, kind="kernel", detail=name)
+    swap = Replaced(
+        a=[work], b=[work, work], change="faster", places=32, after=work,
+        calls_a=32.0, calls_b=64.0, ns_a=400_000, ns_b=300_000,
+    )  # fmt: skip
+    graph = GraphUse(
+        phase=name, graph=name, ranks=[0], shapes=[name], replays=50, kernels_per_replay=79.0, share=0.963
+    )
+    shape = ShapeUse(
+        phase=name, shape=name, ran="some steps eager", steps=50, eager_steps=2, eager_outlier_steps=1,
+        step_ns=9_000_000, eager_step_ns=20_000_000, other_step_ns=8_500_000, share=0.9,
+    )  # fmt: skip
+    base = comparison(
+        phase=name,
+        changes=[change],
+        replaced=[swap],
+        matched_by="place",
+        matched_because=name,
+        checks=[other],
+        differences=[other],
+        undeclared=["batch"],
+    )
+    sides = {
+        side: msgspec.structs.replace(getattr(base, side), inputs=[name], graphs=[graph], shapes=[shape])
+        for side in ("a", "b")
+    }
     return msgspec.structs.replace(base, notes=[name], **sides)
 
 
@@ -61,12 +93,17 @@ def test_what_is_shown_of_the_difference_sums() -> None:
 DIFFERENT = "no speedup is claimed: the work is different"
 SHORTER = "step 9.000 -> 8.000 ms: 95 % interval -1.040 to -0.960 ms"
 IDENTICAL = "work: identical; A's mean step over B's 1.125x"
+RATIO = "(95 % interval 1.120 to 1.130)"
 
 
 @pytest.mark.parametrize(
     ("found", "answer", "lines"),
     [
-        (comparison(), "**Work: identical.** A's mean step over B's: **1.125x**.", [SHORTER, IDENTICAL]),
+        (
+            comparison(),
+            f"**Work: identical.** A's mean step over B's: **1.125x** {RATIO}.",
+            [SHORTER, f"{IDENTICAL} {RATIO}"],
+        ),
         (
             comparison(work=work_check("different"), speedup_because=DIFFERENT),
             "**Work: different.** No speedup is claimed: the work is different.",
@@ -77,7 +114,7 @@ IDENTICAL = "work: identical; A's mean step over B's 1.125x"
             "**No difference is shown**: 95 % interval -0.050 to +0.030 ms includes 0.",
             [
                 "step 9.000 -> 8.990 ms: no difference is shown (95 % interval -0.050 to +0.030 ms)",
-                "work: identical; A's mean step over B's 1.001x",
+                "work: identical; A's mean step over B's 1.001x (95 % interval 0.997 to 1.006)",
             ],
         ),
         (
@@ -90,3 +127,8 @@ IDENTICAL = "work: identical; A's mean step over B's 1.125x"
 def test_the_answer_comes_first(found: Comparison, answer: str, lines: list[str]) -> None:
     assert answer in render_comparison(found).split("## What was compared")[0]
     assert terminal_lines(found) == lines
+
+
+def test_an_end_of_the_ratio_is_never_rounded_to_1() -> None:
+    shown = render_comparison(comparison(speedup_ci95=(1.00004, 1.2)))
+    assert "(95 % interval 1.00004 to 1.200)" in shown

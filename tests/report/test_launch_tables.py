@@ -12,6 +12,7 @@ from analyzer.analysis import Analysis
 from analyzer.diagnosis import LaunchBill
 from analyzer.frames import LAUNCH_COLUMNS
 from analyzer.report.csv_tables import TABLES
+from analyzer.report.launches import launch_tables
 from tests.builders import analysis_of, schedule
 
 
@@ -78,3 +79,36 @@ def test_tables_read_back_from_json_have_no_queue_and_no_events(analysis: Analys
     assert again.diagnosis == analysis.diagnosis
     assert rows("queue.csv", again, tmp_path) == rows("detail_step.csv", again, tmp_path) == []
     assert rows("host_rollups.csv", again, tmp_path) == rows("host_rollups.csv", analysis, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def shapes() -> Analysis:
+    """Batches of 8 replay, batches of 16 are launched one by one."""
+    built = schedule()
+    for at in range(0, 1200, 200):
+        built.range(at, at + 90, "execute_context_0(0)_generation_8(8)")
+        built.graph(at, at + 4, [(at + 10, at + 90, "a", 7)])
+        built.range(at + 100, at + 190, "execute_context_0(0)_generation_16(16)")
+        built.launch(at + 100, at + 104, runs=(at + 110, at + 190), name="a")
+    return analysis_of(built)
+
+
+def test_shapes_have_a_table_of_their_own(shapes: Analysis, tmp_path: Path) -> None:
+    table = rows("shape_replays.csv", shapes, tmp_path)
+    assert {(row["shape"], row["steps"], row["replayed_steps"], row["eager_steps"]) for row in table} == {
+        ("batch 8", "6", "6", "0"),
+        ("batch 16", "6", "0", "6"),
+    }
+    (graph,) = rows("graph_replays.csv", shapes, tmp_path)
+    assert (graph["shapes"], graph["kernels_total"], graph["steps"]) == ("batch 8", "6", "6")
+
+
+def test_the_report_says_which_shapes_are_launched_one_by_one(shapes: Analysis) -> None:
+    (view,) = [view for view in launch_tables(shapes.diagnosis) if "by batch shape" in view.intro]
+    lines = [[part.strip() for part in line.split("|")[1:-1]] for line in view.table.splitlines()[2:]]
+    assert sorted(lines) == [
+        ["`decode batch 16`", "`batch 16`", "6", "0", "6", "0.0 %", "0.100", "0.100"],
+        ["`decode batch 8`", "`batch 8`", "6", "6", "0", "100.0 %", "0.098", "-"],
+    ]
+    eager = analysis_of(schedule().range(0, 90, "step[DECODE bs=8]").launch(0, 4, runs=(5, 80)))
+    assert not [view for view in launch_tables(eager.diagnosis) if "by batch shape" in view.intro]

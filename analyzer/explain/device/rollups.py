@@ -12,6 +12,7 @@ from analyzer.explain.device.classes import RowClasses
 from analyzer.explain.phase_windows import PhaseWindows, device_path, sums
 from analyzer.model import CodeArray, DeviceKind, IntArray
 from analyzer.reconstruct.rank import RankAccount
+from analyzer.reconstruct.step_markers import shape_of
 from analyzer.reconstruct.work import Work
 
 BELOW_NS = (2_000, 5_000, 10_000, 20_000, 50_000)
@@ -87,7 +88,7 @@ def small_kernels(account: RankAccount, rank: int, phases: PhaseWindows) -> list
 def graph_replays(account: RankAccount, rank: int, phases: PhaseWindows) -> list[GraphReplay]:
     """Replays by graph, the most device time first in each phase.
 
-    Replays and ``device_ns_total``: what the phase's steps launched. ``path_ns``: time of the graph's nodes
+    Replays, kernels and ``device_ns_total``: what the phase's steps launched. ``path_ns``: time of the graph's nodes
     on the paths of the phase's windows, whoever launched it.
     """
     work, replays = account.work, account.replays
@@ -103,6 +104,8 @@ def graph_replays(account: RankAccount, rank: int, phases: PhaseWindows) -> list
     number = np.bincount(key[key >= 0], minlength=count)
     device_ns = sums(of_node, (work.end_ns - work.start_ns)[nodes], count)
     per_replay = _kernels_per_replay(work, nodes, graph, width)
+    kernels = sums(of_node, work.kernels[nodes].astype(np.int64), count)
+    steps = _replaying_steps(account, key, count)
     phase, row, ns = device_path(phases)
     replay = work.replay[row]
     path = sums(np.where(replay >= 0, phase * width + graph[np.maximum(replay, 0)], -1), ns, count)
@@ -113,6 +116,9 @@ def graph_replays(account: RankAccount, rank: int, phases: PhaseWindows) -> list
             graph=labels[at % width],
             replays=int(number[at]),
             kernels_per_replay=per_replay[at % width],
+            kernels_total=None if per_replay[at % width] is None else int(kernels[at]),
+            steps=len(steps[at]),
+            shapes=_shapes(account, steps[at]),
             device_ns_total=int(device_ns[at]),
             path_ns=int(path[at]),
         )
@@ -120,6 +126,26 @@ def graph_replays(account: RankAccount, rank: int, phases: PhaseWindows) -> list
     ]
     order = {phase: at for at, phase in enumerate(phases.phases)}
     return sorted(table, key=lambda entry: (order[entry.phase], -entry.device_ns_total, entry.graph))
+
+
+def _replaying_steps(account: RankAccount, key: IntArray, count: int) -> list[list[int]]:
+    """Per key the steps that launch it, ascending; without steps all is the one window's."""
+    owner = (
+        np.zeros(len(account.calls), np.int64) if account.assignment is None else account.assignment.of_call
+    )
+    found: list[list[int]] = [[] for _ in range(count)]
+    mine = key >= 0
+    pairs, _ = group([key[mine], owner[account.replays.call[mine]]]) if mine.any() else ([], key)
+    for at, step in pairs:
+        found[at].append(step)
+    return found
+
+
+def _shapes(account: RankAccount, steps: list[int]) -> list[str]:
+    """Batch shapes that the names of steps tell, small ones first."""
+    name = {window.index: window.step for window in account.windows}
+    known = {shape for step in steps if (shape := shape_of(name.get(step, ""))) is not None}
+    return [str(shape) for shape in sorted(known, key=lambda shape: (shape.unit, shape.size))]
 
 
 def _graphs(account: RankAccount, nodes: IntArray) -> tuple[IntArray, list[str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -26,15 +27,24 @@ _KINDS = {
 _UNRECORDED = -1
 
 
-def step_work(account: RankAccount, rank: int, phases: PhaseWindows) -> list[StepWork]:
-    """Rows per phase, most time first.
+@dataclass(frozen=True)
+class CountedWork:
+    """The rows of ``Work`` that count as some step's, and which of ``table`` each is."""
+
+    row: IntArray  # (n,) ascending
+    of_table: IntArray  # (n,)
+    table: list[StepWork]  # per phase, most time first
+
+
+def step_work(account: RankAccount, rank: int, phases: PhaseWindows) -> CountedWork:
+    """The work that the steps of all budgets launched.
 
     Without work from before the capture and without migrations, which belong to no step.
     """
     work = account.work
     rows = np.flatnonzero((phases.of_row >= 0) & ~work.prior & ~work.migration)
     if not len(rows):
-        return []
+        return CountedWork(rows, rows, [])
     names = _Names()
     columns = _columns(account, rows, names)
     groups, inverse = group([phases.of_row[rows], *columns])
@@ -53,21 +63,24 @@ def step_work(account: RankAccount, rank: int, phases: PhaseWindows) -> list[Ste
             bytes=None if size < 0 else size,
             dtype=None if dtype < 0 else names.texts[dtype],
             group_size=None if members < 0 else members,
+            kernel=None if kernel < 0 else names.texts[kernel],
+            kernel_operation=None if kernel < 0 else names.operations[kernel],
             calls_total=int(calls[at]),
             calls_in_graphs=int(inside[at]),
             total_ns=int(total[at]),
         )
-        for at, (phase, kind, name, gx, gy, gz, bx, by, bz, size, dtype, members) in enumerate(groups)
+        for at, (phase, kind, name, gx, gy, gz, bx, by, bz, size, dtype, members, kernel) in enumerate(groups)
     ]
-    order = {phase: at for at, phase in enumerate(phases.phases)}
-    return sorted(
-        result, key=lambda row: (order[row.phase], -row.total_ns, row.kind, row.name, _row_key(row))
-    )
+    order = sorted(range(count), key=lambda at: (groups[at][0], *_rank_of(result[at])))
+    place = np.empty(count, np.int64)
+    place[order] = np.arange(count)
+    return CountedWork(rows, place[inverse], [result[at] for at in order])
 
 
-def _row_key(row: StepWork) -> tuple[object, ...]:
-    """What sets two rows of one kind and name apart, in an order."""
-    return (row.grid or (), row.block or (), row.bytes or -1, row.dtype or "", row.group_size or -1)
+def _rank_of(row: StepWork) -> tuple[object, ...]:
+    """Most time first; then what sets two rows apart, in an order."""
+    size = (row.bytes or -1, row.dtype or "", row.group_size or -1, row.kernel or "")
+    return (-row.total_ns, row.kind, row.name, row.grid or (), row.block or (), *size)
 
 
 class _Names:
@@ -75,6 +88,7 @@ class _Names:
 
     def __init__(self) -> None:
         self.texts: list[str] = []
+        self.operations: dict[int, str | None] = {}  # of collective kernels, as their names tell it
         self._codes: dict[str, int] = {}
 
     def code(self, text: str) -> int:
@@ -88,7 +102,7 @@ class _Names:
 
 
 def _columns(account: RankAccount, rows: IntArray, names: _Names) -> list[IntArray]:
-    """Kind, name, grid (3), block (3), bytes, dtype and group size of each row; -1 where it does not count."""
+    """Kind, name, grid (3), block (3), bytes, dtype, group size and collective kernel; -1 where it does not count."""
     table, process = account.work.table, account.trace.process
     kind = table.kind[rows].astype(np.int64)
     values, inverse = np.unique(table.name[rows], return_inverse=True)
@@ -106,8 +120,8 @@ def _columns(account: RankAccount, rows: IntArray, names: _Names) -> list[IntArr
     name = np.where(moved, _directions(kind, table.copy_kind[rows], names), name)
     name[kind == DeviceKind.GRAPH] = names.code("(graph replay)")
     size = np.where(moved, table.bytes[rows], _UNRECORDED)
-    dtype, members = np.full(len(rows), _UNRECORDED), np.full(len(rows), _UNRECORDED)
-    columns = [kind, name, *shape, size, dtype, members]
+    dtype, members, kernel = (np.full(len(rows), _UNRECORDED) for _ in range(3))
+    columns = [kind, name, *shape, size, dtype, members, kernel]
     _set_collectives(account, rows, columns, names)
     return columns
 
@@ -127,7 +141,7 @@ def _set_collectives(account: RankAccount, rows: IntArray, columns: list[IntArra
     place[known.arrivals.row] = np.arange(len(known))
     at = place[rows]
     mine = np.flatnonzero(at >= 0)
-    kind, name, *shape, size, dtype, members = columns
+    kind, name, *shape, size, dtype, members, kernel = columns
     kind[mine] = _COLLECTIVE_CODE
     for part in shape:
         part[mine] = _UNRECORDED
@@ -137,6 +151,7 @@ def _set_collectives(account: RankAccount, rows: IntArray, columns: list[IntArra
         text = known.text(int(known.arrivals.dtype[arrival]))
         dtype[row] = _UNRECORDED if text is None else names.code(text)
         members[row] = _group_size(known, arrival)
+        kernel[row] = _kernel(account, known, arrival, names)
 
 
 def _operation(account: RankAccount, known: ArrivalTable, arrival: int) -> str:
@@ -144,8 +159,21 @@ def _operation(account: RankAccount, known: ArrivalTable, arrival: int) -> str:
     text = known.text(int(known.arrivals.operation[arrival]))
     if text is not None:
         return text
+    return base_name(_recorded_name(account, known, arrival))
+
+
+def _kernel(account: RankAccount, known: ArrivalTable, arrival: int, names: _Names) -> int:
+    """Code of the kernel's base name, noting what operation that name tells."""
+    recorded = _recorded_name(account, known, arrival)
+    code = names.code(base_name(recorded))
+    if code not in names.operations:
+        names.operations[code] = account.rules.collective_operation(recorded)
+    return code
+
+
+def _recorded_name(account: RankAccount, known: ArrivalTable, arrival: int) -> str:
     row = int(known.arrivals.row[arrival])
-    return base_name(account.trace.process.name_of(int(account.work.table.name[row])))
+    return account.trace.process.name_of(int(account.work.table.name[row]))
 
 
 def _group_size(known: ArrivalTable, arrival: int) -> int:
