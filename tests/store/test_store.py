@@ -73,6 +73,7 @@ def test_predictions_are_those_that_say_what_a_change_gives(where: str) -> None:
     )
     assert first.intervention == "Capture the decode step in a CUDA graph."
     assert (second.hypothesis, second.predicted_step_ns, second.assumptions) == ("kernel-bound", None, None)
+    assert first.assumptions == "graph-capture; graph_launch_ns=2500..12000 (assumed)"
     assert (first.outcomes, second.outcomes) == ([], [])
 
 
