@@ -103,7 +103,7 @@ def _set_alpha_beta(draft: Draft, change: Collectives, rows: IntArray) -> None:
     if not known.any():
         raise UsageError(
             "--change", "collective:alpha,beta", "no collective's size is recorded in the capture",
-            "record payloads (torch.profiler does; newer nsys: --trace=nccl), or scale transfers: collective=0.5",
+            "sizes are read from torch.profiler traces; here scale transfers: collective=0.5",
         )  # fmt: skip
     if not known.all():
         unknown = len(np.unique(meetings.call[of_edge[~known]]))
