@@ -110,7 +110,7 @@ def _without_inference(graph: EventGraph, lag: IntArray) -> IntArray:
     """Lags where inferred edges do not hold.
 
     A launch that was inferred to be held up has its usual latency, a thread that was blocked for no visible cause is
-    not blocked.
+    not blocked, and collectives that only seem to be one take the time that each took.
     """
     table = graph.edges
     guessed = table.inferred & table.binds
@@ -118,8 +118,11 @@ def _without_inference(graph: EventGraph, lag: IntArray) -> IntArray:
     blocked = guessed & (table.kind == EdgeKind.HOST)
     result = np.where(submitted[:, None], np.minimum(table.usual_ns[:, None], lag), lag)
     result = np.where(blocked[:, None], np.minimum(table.least_ns[:, None], lag), result)
+    met = table.inferred & (table.kind == EdgeKind.MEETING)
+    own = met & (graph.rank_of[table.source] == graph.rank_of[table.target])
+    result = np.where(own[:, None], (graph.at_ns[table.target] - graph.at_ns[table.source])[:, None], result)
     gone = guessed & ~submitted & ~blocked & removable(graph)
-    return np.where(gone[:, None], NEVER, result)
+    return np.where((gone | (met & ~own))[:, None], NEVER, result)
 
 
 def removable(graph: EventGraph) -> BoolArray:
