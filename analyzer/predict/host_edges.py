@@ -113,12 +113,13 @@ def _held(account: RankAccount, events: HostEvents, waits: Waits) -> list[Edges]
 
 
 def _awaited(account: RankAccount, waits: Waits) -> Iterator[tuple[IntArray, IntArray]]:
-    """(rows, positions of waits): work that waiting calls are recorded to wait for, whether it held them or not."""
+    """(rows, positions of waits): all that waiting calls are recorded to wait for, whether it held them or not."""
     calls, targets, work = account.calls, account.targets, account.work
     named = np.flatnonzero(np.isin(calls.kind[waits.last], list(WAITS)))
     if not len(named):
         return
-    yield targets.certain(waits.last[named], sole_device=True), named
+    for row in targets.parts(waits.last[named]):
+        yield row, named
     device = named[calls.kind[waits.last[named]] == CallKind.DEVICE_SYNC]
     for lane in targets.lanes:
         before = calls.start_ns[waits.last[device]]

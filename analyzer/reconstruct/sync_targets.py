@@ -177,12 +177,20 @@ class SyncTargets:
         parts: list[IntArray] = []
         for lane in np.unique(lanes[at[hit]]).tolist():
             here = np.flatnonzero(hit & (lanes[at] == lane))
-            for covered in self.covered_lanes(lane):
-                for index in (self._lanes, self._replayed, self._awaited):
-                    found: IntArray = np.full(len(at), -1, np.int64)
-                    found[here] = _latest(index.get(covered), starts[at[here]])
-                    parts.append(found)
+            for latest in self._parts(lane, starts[at[here]]):
+                found: IntArray = np.full(len(at), -1, np.int64)
+                found[here] = latest
+                parts.append(found)
         return parts
+
+    def _parts(self, lane: int, before_ns: IntArray) -> list[IntArray]:
+        """Arrays of rows (m,), -1 none: what ``last_on`` the covered lanes is the last of."""
+        indices = (self._lanes, self._replayed, self._awaited)
+        return [
+            _latest(index.get(covered), before_ns)
+            for covered in self.covered_lanes(lane)
+            for index in indices
+        ]
 
     @cached_property
     def _syncs(self) -> tuple[IntArray, IntArray, IntArray]:
@@ -225,6 +233,23 @@ class SyncTargets:
             device = np.flatnonzero(kind == CallKind.DEVICE_SYNC)
             target[device] = self.last_on(self.lanes, start[device])
         return target
+
+    def parts(self, call: IntArray) -> list[IntArray]:
+        """Arrays of rows (m,), -1 none: all that a wait for a recorded stream or event may wait for.
+
+        ``certain`` says which of it was the last.
+        """
+        lane, record = self.sync_row(call)
+        kind, start = self.calls.kind[call], self.calls.start_ns[call]
+        found = self.parts_before_record(np.where(kind == CallKind.EVENT_SYNC, record, 0))
+        streams = (kind == CallKind.STREAM_SYNC) & (lane >= 0)
+        for value in np.unique(lane[streams]).tolist():
+            here = np.flatnonzero(streams & (lane == value))
+            for latest in self._parts(value, start[here]):
+                rows: IntArray = np.full(len(call), -1, np.int64)
+                rows[here] = latest
+                found.append(rows)
+        return found
 
     def is_known(self, call: IntArray, *, sole_device: bool) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         """(m,) bool: the capture tells what each call waits for (even if that is nothing)."""
