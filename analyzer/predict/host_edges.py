@@ -128,7 +128,8 @@ def _held(account: RankAccount, events: HostEvents, waits: Waits) -> list[Edges]
 def _awaited(account: RankAccount, waits: Waits) -> Iterator[tuple[IntArray, IntArray, bool]]:
     """(rows, positions of waits): all that waiting calls are recorded to wait for, whether it held them or not.
 
-    Allocations that were held wait for the whole device. And whether it is another stream's, which only a wait for an event puts there.
+    Allocations that were held wait for the whole device. And whether it is another stream's work, which only a wait
+    for an event puts there.
     """
     calls, targets, work = account.calls, account.targets, account.work
     kind = calls.kind[waits.last]

@@ -57,9 +57,7 @@ def _trusted(calls: Sequence[Unmatched], clusters: Sequence[list[Unmatched]]) ->
     for one in (one for members in meetings for one in members):
         met[one.rank] += 1
     return [
-        members
-        for members in meetings
-        if all(met[one.rank] >= SHARE * all_of[one.rank] for one in members)
+        members for members in meetings if all(met[one.rank] >= SHARE * all_of[one.rank] for one in members)
     ]
 
 

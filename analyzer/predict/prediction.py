@@ -88,7 +88,7 @@ class Replayed:
         counts = np.zeros(len(self.graph), bool)
         for begin, end in span.bounds_ns.tolist():
             counts |= (at > begin) & (at <= end)
-        total = most_gain_ns(self.graph, self.base, self.changed, path, counts)
+        total = most_gain_ns(self.graph, self.base, self.changed, path, counts, span.last_event)
         return None if total is None else total / len(steps)
 
 
