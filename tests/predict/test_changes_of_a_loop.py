@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from analyzer.errors import UsageError
-from analyzer.model import CopyKind, MemoryKind
+from analyzer.model import CopyKind
 from tests.builders import Schedule
 from tests.predict.builders import after, graph_of, loop, replayed, step_us
 
@@ -57,7 +57,9 @@ def test_a_byte_floor_needs_the_bandwidth() -> None:
         after("byte-floor:attention=1MB")
 
 
-@pytest.mark.parametrize("spec", ["kernel:attention=0.5", "copies=0.5", "collective=0.5", "collectives-hidden", "no-skew"])
+@pytest.mark.parametrize(
+    "spec", ["kernel:attention=0.5", "copies=0.5", "collective=0.5", "collectives-hidden", "no-skew"]
+)
 def test_what_the_capture_does_not_hold_cannot_be_changed(spec: str) -> None:
     with pytest.raises(UsageError) as refused:
         after(spec)

@@ -51,6 +51,13 @@ def test_overhead_and_pageable_copies_are_told_apart() -> None:
         .copy(16, 20, runs=(61, 70))
         .launch(22, 26, runs=(71, 80))
     )
-    assert (found.at_ns // 1000).tolist() == [0, 10, 14, 16, 22, 99]  # what goes through pageable memory may wait
+    assert (found.at_ns // 1000).tolist() == [
+        0,
+        10,
+        14,
+        16,
+        22,
+        99,
+    ]  # what goes through pageable memory may wait
     assert (found.profiler_ns // 1000).tolist() == [0, 5, 0, 0, 0, 0]
     assert found.capturable.tolist() == [False, False, False, True, True, False]

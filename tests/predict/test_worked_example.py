@@ -31,7 +31,10 @@ def rank_of(rank: int) -> p.Rank:
     for step in range(STEPS):
         ops += [p.Step(f"ProfilerStep#{step}"), p.Cpu(994_000, "schedule", "range", "framework")]
         for _ in range(LAUNCHES - 1):
-            ops += [p.Launch("small", duration_ns=3_000, api_ns=API_NS), p.Cpu(DISPATCH_NS, "aten::add", "op")]
+            ops += [
+                p.Launch("small", duration_ns=3_000, api_ns=API_NS),
+                p.Cpu(DISPATCH_NS, "aten::add", "op"),
+            ]
         ops += [
             p.Launch("gemm", duration_ns=4_500_000, api_ns=API_NS),
             p.Collective("tp", "all_reduce", "BFloat16", 4_096, 2_000_000),
