@@ -75,9 +75,9 @@ def main() -> None:
         return
     if not arguments.folder.is_dir():
         parser.error(f"{arguments.folder} is no folder of captures")
-    outcomes = outcomes_of(HELD_OUT, arguments.jobs)
     command = ["git", "rev-parse", "--short=10", "HEAD"]
     commit = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
+    outcomes = outcomes_of(HELD_OUT, arguments.jobs)
     part = page.document(outcomes, answers_of(arguments.folder), commit)
     DOCUMENT.write_text(renewed(DOCUMENT.read_text(encoding="utf-8"), part), encoding="utf-8")
 
