@@ -22,6 +22,11 @@ def apply(draft: Draft, change: Collectives | CollectivesHidden | NoSkew) -> Non
             _hide_collectives(draft)
         case Collectives():
             _set_transfers(draft, change)
+    likely = draft.edges.take((draft.edges.kind == EdgeKind.MEETING) & draft.edges.inferred)
+    if len(likely):
+        draft.notes.append(
+            f"{len(np.unique(likely.target))} collectives are only taken to belong together because they end together"
+        )
 
 
 def _own_edges(draft: Draft) -> tuple[BoolArray, BoolArray]:

@@ -47,6 +47,7 @@ def test_kept_they_wait_for_each_other_dropped_each_takes_the_time_that_it_took(
 
 def test_without_skew_the_receiver_no_longer_waits_where_they_are_one() -> None:
     found = replayed(unmatched_pair(), "no-skew")
+    assert found.notes == ("16 collectives are only taken to belong together because they end together",)
     own = Steps(0, tuple(range(8)))
     assert step_us(found, 3, 0, own) == 6 + 100 + 5 + 30
     assert step_us(found, 3, 2, own) == 6 + 100 + 5 + 110
