@@ -69,21 +69,23 @@ def test_a_factor_of_one_changes_nothing(seed: int) -> None:
         assert (replayed.after == replayed.before).all(), name
 
 
-@pytest.mark.parametrize("seed", [seed for seed in SOME if seed % 2 == 0])
-def test_an_exact_program_gains_no_more_than_the_bound(seed: int) -> None:
-    case = case_of(seed)
-    predictor, steps = predictor_of(case)
+@pytest.mark.timeout(300 + 20 * len(SOME))
+def test_an_exact_program_gains_no_more_than_the_bound() -> None:
+    """Those whose path goes through a wait for another thread's work have none."""
     bounded = 0
-    for one in INTERVENTIONS:
-        try:
-            replayed = predictor.replay(parse(one.spec))
-        except UsageError:
-            continue
-        most = replayed.predict(steps, NOTHING_CHECKED).most_gain_ns
-        if most is not None:
-            bounded += 1
-            assert gains(replayed, steps)[0] <= most, one.spec
-    assert bounded
+    exact = [seed for seed in SOME if seed % 2 == 0]
+    for seed in exact:
+        predictor, steps = predictor_of(case_of(seed))
+        for one in INTERVENTIONS:
+            try:
+                replayed = predictor.replay(parse(one.spec))
+            except UsageError:
+                continue
+            most = replayed.predict(steps, NOTHING_CHECKED).most_gain_ns
+            if most is not None:
+                bounded += 1
+                assert gains(replayed, steps)[0] <= most, (seed, one.spec)
+    assert bounded > 5 * len(exact)
 
 
 @pytest.mark.parametrize("form", ["nsys", "kineto"])
