@@ -222,7 +222,7 @@ def _meetings(
 ) -> tuple[Meetings, IntArray, Edges]:
     """Ends of collectives, when they were observed, and their edges from the arrival of every member."""
     calls = [(name, members, False) for name, members in _split_calls(places, joint, at_ns, body_ns)]
-    known = {member.start for _, members, _ in calls for member in members}
+    known = {member.start for _, members, _ in calls for member in members if member.waits}
     calls += [(name, members, True) for name, members in _likely_calls(places, joint, at_ns, body_ns, known)]
     event: list[int] = []
     start, call, nbytes, ends, names = [], [], [], [], []
