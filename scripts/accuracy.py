@@ -4,7 +4,8 @@ Usage: python scripts/accuracy.py [--only one-rank | several-ranks] [--held-out]
 
 Without ``--held-out`` only the development and the spent sets are made, analyzed and reported. The flag is for the
 end: results of a held-out set are not looked at while rules or thresholds may still change. With ``--only`` the
-other part of the page stays as it is. With ``--seeds`` the figures of these seeds are printed and the page stays.
+other part of the page stays as it is, as does what ``predictions.py`` writes. With ``--seeds`` the figures of these
+seeds are printed and the page stays.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from fixtures.blind.outcomes import Outcome, outcome_of  # noqa: E402
 from fixtures.blind.shares import HYPOTHESES  # noqa: E402
 from fixtures.blind_ranks import outcomes as ranks_outcomes  # noqa: E402
 from fixtures.blind_ranks import page as ranks_page  # noqa: E402
+from fixtures.predictions import page as predictions_page  # noqa: E402
 
 DOCUMENT = ROOT / "docs" / "accuracy.md"
 ONE, SEVERAL = "one-rank", "several-ranks"
@@ -181,12 +183,15 @@ def main() -> None:
             parser.error(f"seeds {hidden.start} to {hidden.stop - 1} are held out")
         sys.stdout.write(figures_of(arguments.only, arguments.seeds, arguments.jobs) + "\n")
         return
-    one, several = halves(DOCUMENT.read_text(encoding="utf-8"))
+    text, title, predicted = DOCUMENT.read_text(encoding="utf-8").partition(predictions_page.TITLE)
+    one, several = halves(text)
     if arguments.only != SEVERAL:
         one = one_rank(arguments.jobs, held_out=arguments.held_out)
     if arguments.only != ONE:
         several = several_ranks(arguments.jobs, held_out=arguments.held_out)
-    DOCUMENT.write_text(f"{one}\n{several}", encoding="utf-8")
+    DOCUMENT.write_text(
+        f"{one}\n{several.rstrip()}\n" + (f"\n{title}{predicted}" if title else ""), encoding="utf-8"
+    )
 
 
 if __name__ == "__main__":

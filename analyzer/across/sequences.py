@@ -178,7 +178,7 @@ def _chosen(
         more = strayed - strayed_at_best
         allowed = times * noise + (few * float(np.log(ALIKE)) if pairs.is_next_to(best) else 0.0)
         fewer = lost - lost_at_best
-        by_chance = LOSS_NATS * LOST_BY_CHANCE * (max(lost, lost_at_best) / LOSS_NATS) ** 0.5
+        by_chance = LOSS_NATS * LOST_BY_CHANCE * (max(lost, lost_at_best, 0.0) / LOSS_NATS) ** 0.5
         evidence = max(fewer - by_chance, min(fewer, 0.0)) + max(more - allowed, min(more, 0.0))
         return bool(evidence >= DECISIVE)
 

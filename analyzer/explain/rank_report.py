@@ -154,7 +154,7 @@ def report_rank(
         host_rollups=host_rollups(account, rank, phases),
         queue=queue_table(account, rank),
         detail=detail_step(account, result, classes, step_index),
-        part=RankPart(rank, account.arrivals, trace.epoch_zero_ns is not None, _clock(trace)),
+        part=RankPart(rank, account.arrivals, trace.epoch_zero_ns is not None, clock_of(trace)),
         steps_walked=every_window,
         arrival=arrival_of_segment(account),
         links=find_links(account, rank, thresholds),
@@ -176,7 +176,7 @@ def _replayable(
     return None if whole is None else cut(whole, wanted[0], most_events)
 
 
-def _clock(trace: Trace) -> str:
+def clock_of(trace: Trace) -> str:
     """What a rank's times were taken from: the wall clock of its host, else its file."""
     known = trace.hostname is not None and trace.epoch_zero_ns is not None
     return f"host {trace.hostname}" if known else f"file {trace.source.path}"

@@ -22,6 +22,11 @@ def apply(draft: Draft, change: Collectives | CollectivesHidden | NoSkew) -> Non
             _hide_collectives(draft)
         case Collectives():
             _set_transfers(draft, change)
+    likely = draft.edges.take((draft.edges.kind == EdgeKind.MEETING) & draft.edges.inferred)
+    if len(likely):
+        draft.notes.append(
+            f"{len(np.unique(likely.target))} collectives are only taken to belong together because they end together"
+        )
 
 
 def _own_edges(draft: Draft) -> tuple[BoolArray, BoolArray]:
@@ -103,7 +108,7 @@ def _set_alpha_beta(draft: Draft, change: Collectives, rows: IntArray) -> None:
     if not known.any():
         raise UsageError(
             "--change", "collective:alpha,beta", "no collective's size is recorded in the capture",
-            "record payloads (torch.profiler does; newer nsys: --trace=nccl), or scale transfers: collective=0.5",
+            "sizes are read from torch.profiler traces; here scale transfers: collective=0.5",
         )  # fmt: skip
     if not known.all():
         unknown = len(np.unique(meetings.call[of_edge[~known]]))

@@ -91,9 +91,12 @@ def _scale_gaps(draft: Draft, factor: float) -> None:
 
 
 def _remove_dependencies(draft: Draft) -> None:
-    """Work then only waits for its own stream and its launch; work that nothing else explains keeps its wait."""
+    """Work then only waits for its own stream and its launch; work that nothing else explains keeps its wait.
+
+    Calls that wait for a stream no longer wait for what that stream waited for.
+    """
     table = draft.edges
-    waits = np.isin(table.kind, (EdgeKind.EVENT, EdgeKind.UNSEEN))
+    waits = np.isin(table.kind, (EdgeKind.EVENT, EdgeKind.UNSEEN)) | table.beyond
     others = np.bincount(table.target[~waits], minlength=len(draft.graph))
     gone = waits & (others[table.target] > 0)
     kept = int((waits & ~gone & table.binds).sum())

@@ -19,8 +19,9 @@ from analyzer.predict.forward import NEVER, Scenarios, observed
 class Variant:
     """One reading of what the capture leaves open.
 
-    ``high``: assumptions at their upper ends, and lags that were not observed at their usual instead of their least
-    values. ``dropped``: inferred edges do not hold.
+    ``high``: assumptions at their upper ends, lags that were not observed at their usual instead of their least
+    values, and threads that were blocked for no visible cause are woken by the one that steps instead of by nobody.
+    ``dropped``: other inferred edges do not hold.
     """
 
     high: bool
@@ -83,7 +84,9 @@ def unchanged(graph: EventGraph, assumptions: Mapping[str, Assumption]) -> Draft
     by_end = {False: observed(graph), True: observed(graph, usual=True)}
     lag = np.stack([by_end[variant.high] for variant in VARIANTS], axis=1)
     dropped = np.array([variant.dropped for variant in VARIANTS])
+    high = np.array([variant.high for variant in VARIANTS])
     lag = np.where(dropped[None, :], _without_inference(graph, lag), lag)
+    lag = np.where(_woken(graph)[:, None] & high[None, :], np.minimum(table.least_ns[:, None], lag), lag)
     own = np.flatnonzero((table.kind == EdgeKind.HOST) & table.binds)
     return Draft(
         graph=graph,
@@ -110,16 +113,27 @@ def _without_inference(graph: EventGraph, lag: IntArray) -> IntArray:
     """Lags where inferred edges do not hold.
 
     A launch that was inferred to be held up has its usual latency, a thread that was blocked for no visible cause is
-    not blocked.
+    not blocked, and collectives that only seem to be one take the time that each took.
     """
     table = graph.edges
     guessed = table.inferred & table.binds
     submitted = guessed & (table.kind == EdgeKind.SUBMISSION)
-    blocked = guessed & (table.kind == EdgeKind.HOST)
+    blocked = guessed & (table.kind == EdgeKind.HOST) & ~_woken(graph)
     result = np.where(submitted[:, None], np.minimum(table.usual_ns[:, None], lag), lag)
     result = np.where(blocked[:, None], np.minimum(table.least_ns[:, None], lag), result)
-    gone = guessed & ~submitted & ~blocked & removable(graph)
-    return np.where(gone[:, None], NEVER, result)
+    met = table.inferred & (table.kind == EdgeKind.MEETING)
+    own = met & (graph.rank_of[table.source] == graph.rank_of[table.target])
+    result = np.where(own[:, None], (graph.at_ns[table.target] - graph.at_ns[table.source])[:, None], result)
+    gone = guessed & ~submitted & (table.kind != EdgeKind.HOST) & removable(graph)
+    return np.where((gone | (met & ~own))[:, None], NEVER, result)
+
+
+def _woken(graph: EventGraph) -> BoolArray:
+    """(e,) time in which a thread was blocked for no visible cause, where the one that steps may have woken it."""
+    table = graph.edges
+    woken = table.target[(table.kind == EdgeKind.HANDOVER) & ~table.binds]
+    blocked = table.inferred & table.binds & (table.kind == EdgeKind.HOST)
+    return np.asarray(blocked & np.isin(table.target, woken), bool)
 
 
 def removable(graph: EventGraph) -> BoolArray:

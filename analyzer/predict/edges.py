@@ -35,7 +35,8 @@ class Edges(Columns):
     Events are numbered. ``done``: the lag counts from the end of the source (device work), else from its
     instant. An edge that *binds* has the lag that was observed. Another one has ``least_ns``, the least that
     such a lag takes in this capture, or ``usual_ns``; never more than was observed.
-    ``sample``: lags of one number are of one kind, -1 of none.
+    ``sample``: lags of one number are of one kind, -1 of none. ``beyond``: the source is another stream's work, which
+    only a recorded wait for an event puts before the target.
     """
 
     target: IntArray
@@ -47,6 +48,7 @@ class Edges(Columns):
     least_ns: IntArray
     usual_ns: IntArray
     sample: IntArray
+    beyond: BoolArray
 
 
 def edges(
@@ -60,6 +62,7 @@ def edges(
     least_ns: IntArray | int = 0,
     usual_ns: IntArray | int | None = None,
     sample: IntArray | int = -1,
+    beyond: BoolArray | bool = False,
 ) -> Edges:
     """Edges of one kind; scalars hold for all of them. ``usual_ns`` None: the same as ``least_ns``."""
     n = len(target)
@@ -77,6 +80,7 @@ def edges(
         least_ns=column(least_ns, np.int64),  # type: ignore[arg-type]
         usual_ns=column(least_ns if usual_ns is None else usual_ns, np.int64),  # type: ignore[arg-type]
         sample=column(sample, np.int64),  # type: ignore[arg-type]
+        beyond=column(beyond, np.bool_),  # type: ignore[arg-type]
     )
 
 

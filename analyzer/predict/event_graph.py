@@ -5,7 +5,7 @@ Besides the events of each rank it has one for the end of every collective that 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,6 +13,7 @@ import numpy as np
 from analyzer.across.joint import Joint
 from analyzer.model import IntArray
 from analyzer.predict.edges import EdgeKind, Edges, edges, join_edges
+from analyzer.predict.likely_meetings import Unmatched, likely_meetings
 from analyzer.predict.rank_graph import RankGraph
 
 SYNCHRONIZED = 2
@@ -207,52 +208,94 @@ def time_order(graph: EventGraph) -> IntArray:
     return np.lexsort((np.arange(len(graph)), rank, graph.at_ns))
 
 
+@dataclass(frozen=True)
+class _Member:
+    """One rank's part of a call: the event at which it starts, and whether its end waits for the others."""
+
+    start: int
+    nbytes: int
+    waits: bool = True
+
+
 def _meetings(
     places: Sequence[Placed], joint: Joint, at_ns: IntArray, body_ns: IntArray, size: int
 ) -> tuple[Meetings, IntArray, Edges]:
     """Ends of collectives, when they were observed, and their edges from the arrival of every member."""
-    by_rank: Mapping[int, Placed] = {place.graph.rank: place for place in places}
+    calls = [(name, members, False) for name, members in _split_calls(places, joint, at_ns, body_ns)]
+    known = {member.start for _, members, _ in calls for member in members if member.waits}
+    calls += [(name, members, True) for name, members in _likely_calls(places, joint, at_ns, body_ns, known)]
     event: list[int] = []
     start, call, nbytes, ends, names = [], [], [], [], []
-    target, source, transfer = [], [], []
-    number = 0
-    for joined in joint.calls:
-        members = joined.group.members
-        if len(members) < SYNCHRONIZED or any(rank not in by_rank for rank in members):
-            continue
-        for k in np.flatnonzero(joined.split).tolist():
-            arrivals = joined.group.calls[k]
-            if any(
-                by_rank[rank].graph.collective_row[arrivals[column]] < 0
-                for column, rank in enumerate(members)
-            ):
-                continue  # cut off
-            starts = [
-                int(by_rank[rank].row + by_rank[rank].graph.collective_row[arrivals[column]])
-                for column, rank in enumerate(members)
-            ]
-            latest = max(int(at_ns[at]) for at in starts)
-            for column, rank in enumerate(members):
-                left = at_ns[starts[column]] + body_ns[starts[column]]
-                if left < latest and not joint.waits[rank].split[arrivals[column]]:
-                    continue  # a sender that left before its receiver came
-                end = size + len(event)
-                event.append(end)
-                start.append(starts[column])
-                call.append(number)
-                nbytes.append(int(by_rank[rank].graph.collective_bytes[arrivals[column]]))
-                names.append(joined.operation[k])
-                ends.append(max(int(at_ns[starts[column]] + body_ns[starts[column]]), latest))
-                target += [end] * len(starts)
-                source += starts
-                transfer += [ends[-1] - latest] * len(starts)
-            number += 1
+    target, source, transfer, inferred = [], [], [], []
+    for number, (name, members, guessed) in enumerate(calls):
+        starts = [member.start for member in members]
+        latest = max(int(at_ns[at]) for at in starts)
+        for member in members:
+            if not member.waits:
+                continue
+            end = size + len(event)
+            event.append(end)
+            start.append(member.start)
+            call.append(number)
+            nbytes.append(member.nbytes)
+            names.append(name)
+            ends.append(max(int(at_ns[member.start] + body_ns[member.start]), latest))
+            target += [end] * len(starts)
+            source += starts
+            transfer += [ends[-1] - latest] * len(starts)
+            inferred += [guessed] * len(starts)
     table = edges(
         np.array(target, np.int64), np.array(source, np.int64), EdgeKind.MEETING,
-        least_ns=np.array(transfer, np.int64),
+        least_ns=np.array(transfer, np.int64), inferred=np.array(inferred, bool),
     )  # fmt: skip
     meetings = Meetings(
         np.array(event, np.int64), np.array(start, np.int64), np.array(call, np.int64),
         np.array(nbytes, np.int64), tuple(names),
     )  # fmt: skip
     return meetings, np.array(ends, np.int64), table
+
+
+def _split_calls(
+    places: Sequence[Placed], joint: Joint, at_ns: IntArray, body_ns: IntArray
+) -> Iterator[tuple[str, list[_Member]]]:
+    """Calls in which waiting and transfer are told apart, with all their members."""
+    by_rank: Mapping[int, Placed] = {place.graph.rank: place for place in places}
+    for joined in joint.calls:
+        ranks = joined.group.members
+        if len(ranks) < SYNCHRONIZED or any(rank not in by_rank for rank in ranks):
+            continue
+        for k in np.flatnonzero(joined.split).tolist():
+            arrivals = joined.group.calls[k]
+            rows = [
+                int(by_rank[rank].graph.collective_row[arrivals[column]]) for column, rank in enumerate(ranks)
+            ]
+            if min(rows) < 0:
+                continue  # cut off
+            starts = [int(by_rank[rank].row + row) for rank, row in zip(ranks, rows, strict=True)]
+            latest = max(int(at_ns[at]) for at in starts)
+            members = []
+            for column, (rank, at) in enumerate(zip(ranks, starts, strict=True)):
+                left_early = at_ns[at] + body_ns[at] < latest  # a sender that left before its receiver came
+                waits = bool(not left_early or joint.waits[rank].split[arrivals[column]])
+                size = int(by_rank[rank].graph.collective_bytes[arrivals[column]])
+                members.append(_Member(at, size, waits))
+            yield joined.operation[k], members
+
+
+def _likely_calls(
+    places: Sequence[Placed], joint: Joint, at_ns: IntArray, body_ns: IntArray, known: Set[int]
+) -> Iterator[tuple[str, list[_Member]]]:
+    """Calls that are only taken to be one, by their common ends."""
+    open_ = []
+    for place in places:
+        for row, size in zip(
+            place.graph.collective_row.tolist(), place.graph.collective_bytes.tolist(), strict=True
+        ):
+            at = place.row + row
+            if row >= 0 and at not in known:
+                name = place.graph.names[place.graph.rows.name[row]]
+                end = int(at_ns[at] + body_ns[at])
+                open_.append(Unmatched(place.graph.rank, at, name, int(at_ns[at]), end, size))
+    compared = [place.graph.rank for place in places if place.graph.rank in joint.alignment.maps]
+    for members in likely_meetings(open_, joint.alignment.uncertainty_ns(compared)):
+        yield members[0].name, [_Member(one.event, one.nbytes) for one in members]

@@ -48,7 +48,7 @@ def replay(graph: EventGraph, scenarios: Scenarios) -> IntArray:
     lag[through] += scenarios.body_ns[table.source[by_target][through]]
     held = (table.kind == EdgeKind.HELD)[by_target]
     first = np.searchsorted(target, np.arange(s + 1))
-    launch = _launched_elsewhere(graph, table)[by_target]
+    launch = launched_elsewhere(graph, table)[by_target]
     order = _order(graph, target, source, first) if scenarios.added else time_order(graph)
 
     root, since = _chains(graph, target, source, lag, held, launch, first)
@@ -88,7 +88,7 @@ def _not_held(times: IntArray, began: IntArray, ended: IntArray, launch: IntArra
     return np.asarray((ended <= began) | ((launch >= 0)[:, None] & (times[launch] >= began)), bool)
 
 
-def _launched_elsewhere(graph: EventGraph, table: Edges) -> IntArray:
+def launched_elsewhere(graph: EventGraph, table: Edges) -> IntArray:
     """(e,) of work that a call waits for the event at which another thread launched it, else -1."""
     launch = graph.launch[table.source]
     call = graph.entry[table.target]

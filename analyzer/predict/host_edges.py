@@ -34,7 +34,13 @@ def host_edges(account: RankAccount, events: HostEvents, waits: Waits) -> Edges:
         least_ns=np.where(unexplained, least - events.blocked_ns[rows], least),
     )  # fmt: skip
     return join_edges(
-        [own, *_held(account, events, waits), _handovers(account, events), _begun(account, events)]
+        [
+            own,
+            *_held(account, events, waits),
+            _handovers(account, events),
+            _begun(account, events),
+            _woken(account, events, rows[unexplained]),
+        ]
     )
 
 
@@ -97,34 +103,46 @@ def _held(account: RankAccount, events: HostEvents, waits: Waits) -> list[Edges]
     pooled = int(np.median(took[held])) if held.any() else RETURN_NS
     usual = {kind: int(np.median(took[held & (kinds == kind)])) for kind in np.unique(kinds[held]).tolist()}
     lag = np.where(held, took, np.array([usual.get(kind, pooled) for kind in kinds.tolist()], np.int64))
+    awaited = list(_awaited(account, waits))
+    direct, beyond = np.zeros(len(waits.first), bool), np.zeros(len(waits.first), bool)
+    for row, which, elsewhere in awaited:
+        (beyond if elsewhere else direct)[which[row == waits.held_by[which]]] = True
     found = [
         edges(
             place[waits.last[held]], h + waits.held_by[held], EdgeKind.HELD, done=True, binds=True,
-            sample=_OF_RETURNS + kinds[held],
+            sample=_OF_RETURNS + kinds[held], beyond=(beyond & ~direct)[held],
         )
     ]  # fmt: skip
-    for row, which in _awaited(account, waits):
+    for row, which, elsewhere in awaited:
         other = (row >= 0) & (row != waits.held_by[which])
         mine = which[other]
         found.append(
-            edges(place[waits.last[mine]], h + row[other], EdgeKind.HELD, done=True, least_ns=lag[mine])
-        )
+            edges(
+                place[waits.last[mine]], h + row[other], EdgeKind.HELD, done=True, least_ns=lag[mine],
+                beyond=elsewhere,
+            )
+        )  # fmt: skip
     return found
 
 
-def _awaited(account: RankAccount, waits: Waits) -> Iterator[tuple[IntArray, IntArray]]:
-    """(rows, positions of waits): work that waiting calls are recorded to wait for, whether it held them or not."""
+def _awaited(account: RankAccount, waits: Waits) -> Iterator[tuple[IntArray, IntArray, bool]]:
+    """(rows, positions of waits): all that waiting calls are recorded to wait for, whether it held them or not.
+
+    Allocations that were held wait for the whole device. And whether it is another stream's work, which only a wait
+    for an event puts there.
+    """
     calls, targets, work = account.calls, account.targets, account.work
-    named = np.flatnonzero(np.isin(calls.kind[waits.last], list(WAITS)))
-    if not len(named):
-        return
-    yield targets.certain(waits.last[named], sole_device=True), named
-    device = named[calls.kind[waits.last[named]] == CallKind.DEVICE_SYNC]
+    kind = calls.kind[waits.last]
+    named = np.flatnonzero(np.isin(kind, list(WAITS)))
+    for row, beyond in targets.parts(waits.last[named]):
+        yield row, named, beyond
+    allocates = np.isin(kind, (CallKind.ALLOCATE, CallKind.FREE)) & waits.held
+    device = np.flatnonzero((kind == CallKind.DEVICE_SYNC) | allocates)
     for lane in targets.lanes:
         before = calls.start_ns[waits.last[device]]
         for _ in range(LOOK_BACK):
             row = targets.last_on_lane(lane, before)
-            yield row, device
+            yield row, device, False
             elsewhere = (row >= 0) & (calls.thread[work.launch[row]] != calls.thread[waits.last[device]])
             before = np.where(elsewhere, work.submitted_ns[row], NO_TIME)
 
@@ -149,13 +167,28 @@ def _handovers(account: RankAccount, events: HostEvents) -> Edges:
 
 def _begun(account: RankAccount, events: HostEvents) -> Edges:
     """A thread whose records begin late was woken or made by somebody: taken to move with the one that steps."""
+    first = np.flatnonzero(np.diff(events.thread, prepend=-1))
+    target, source = _after_main(account, events, first)
+    return edges(target, source, EdgeKind.HANDOVER, binds=True, inferred=True)
+
+
+def _woken(account: RankAccount, events: HostEvents, blocked: IntArray) -> Edges:
+    """A thread that was blocked for no visible cause may have been woken by the one that steps.
+
+    That holds besides the time that it was blocked, and alone where that time is left out.
+    """
+    target, source = _after_main(account, events, blocked)
+    since = events.at_ns[target] - events.at_ns[source]
+    return edges(target, source, EdgeKind.HANDOVER, least_ns=since)
+
+
+def _after_main(account: RankAccount, events: HostEvents, rows: IntArray) -> tuple[IntArray, IntArray]:
+    """Those of the events that are of other threads than those that step, and the stepping thread's last one before."""
     nothing: IntArray = np.empty(0, np.int64)
     stepping = account.steps.thread[account.steps.thread >= 0]
-    if not len(stepping) or not len(events):
-        return edges(nothing, nothing, EdgeKind.HANDOVER)
+    if not len(stepping) or not len(rows):
+        return nothing, nothing
     main = np.flatnonzero(events.thread == int(np.bincount(stepping).argmax()))
-    first = np.flatnonzero(np.diff(events.thread, prepend=-1))
-    first = first[~np.isin(events.thread[first], stepping)]
-    at = np.searchsorted(events.at_ns[main], events.at_ns[first], side="right") - 1
-    known = at >= 0
-    return edges(first[known], main[at[known]], EdgeKind.HANDOVER, binds=True, inferred=True)
+    rows = rows[~np.isin(events.thread[rows], stepping)]
+    at = np.searchsorted(events.at_ns[main], events.at_ns[rows], side="right") - 1
+    return rows[at >= 0], main[at[at >= 0]]

@@ -58,15 +58,15 @@ class Base:
     graph: EventGraph
     scenarios: Scenarios
     times: IntArray
-    _paths: dict[Steps, tuple[IntArray, BoolArray] | None] = field(default_factory=dict)
+    _paths: dict[Steps, tuple[IntArray, BoolArray, int] | None] = field(default_factory=dict)
 
-    def path(self, steps: Steps) -> tuple[IntArray, BoolArray] | None:
-        """Edges of the critical path that ends the steps, and (s,) which events lie in them; None without any."""
+    def path(self, steps: Steps) -> tuple[IntArray, BoolArray, int] | None:
+        """Edges of the critical path that ends the steps, (s,) which events lie in them, the last; None: no path."""
         if steps not in self._paths:
             self._paths[steps] = self._find(steps)
         return self._paths[steps]
 
-    def _find(self, steps: Steps) -> tuple[IntArray, BoolArray] | None:
+    def _find(self, steps: Steps) -> tuple[IntArray, BoolArray, int] | None:
         at = self.times[:, 0]
         span = step_span(self.graph, steps, self.times[:, :1], self.scenarios.body_ns[:, :1])
         if span is None:
@@ -74,7 +74,7 @@ class Base:
         inside = np.zeros(len(self.graph), bool)
         for begin, end in span.bounds_ns.tolist():
             inside |= (at > begin) & (at <= end)
-        return path_edges(self.graph, self.scenarios, at, span.last_event), inside
+        return path_edges(self.graph, self.scenarios, at, span.last_event), inside, span.last_event
 
 
 @dataclass(frozen=True)

@@ -99,11 +99,17 @@ def step_lengths(graph: EventGraph, steps: Steps, times: IntArray, body_ns: IntA
 
 
 def _global_length(bounds: Mapping[int, IntArray], step: Sequence[tuple[int, int]]) -> IntArray:
+    start, end = _global_bounds(bounds, step)
+    return np.asarray(np.maximum(end - start, 0))
+
+
+def _global_bounds(
+    bounds: Mapping[int, IntArray], step: Sequence[tuple[int, int]]
+) -> tuple[IntArray, IntArray]:
     """From the last completion of the step before, anywhere, to that of this one."""
     completed = [bounds[rank][at] for rank, at in step if at > 0]
     start = np.max(completed, axis=0) if completed else np.min([bounds[rank][0] for rank, _ in step], axis=0)
-    end = np.max([bounds[rank][at + 1] for rank, at in step], axis=0)
-    return np.asarray(np.maximum(end - start, 0))
+    return start, np.max([bounds[rank][at + 1] for rank, at in step], axis=0)
 
 
 def covered_steps(graph: EventGraph, steps: Steps) -> Steps:
@@ -141,13 +147,7 @@ def step_span(graph: EventGraph, steps: Steps, times: IntArray, body_ns: IntArra
         own = bounds[steps.rank]
         found = [(own[at], own[at + 1]) for at in steps.windows]
     else:
-        found = [
-            (
-                max((bounds[rank][at] for rank, at in step if at > 0), default=0),
-                max(bounds[rank][at + 1] for rank, at in step),
-            )
-            for step in steps.members
-        ]
+        found = [_global_bounds(bounds, step) for step in steps.members]
     last_ns = max(end for _, end in found)
     events = np.concatenate([place.rows(np.arange(len(place.graph.rows))) for place in places])
     done = times[events, 0] + body_ns[events, 0]

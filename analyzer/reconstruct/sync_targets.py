@@ -177,12 +177,21 @@ class SyncTargets:
         parts: list[IntArray] = []
         for lane in np.unique(lanes[at[hit]]).tolist():
             here = np.flatnonzero(hit & (lanes[at] == lane))
-            for covered in self.covered_lanes(lane):
-                for index in (self._lanes, self._replayed, self._awaited):
-                    found: IntArray = np.full(len(at), -1, np.int64)
-                    found[here] = _latest(index.get(covered), starts[at[here]])
-                    parts.append(found)
+            for latest, _ in self._parts(lane, starts[at[here]]):
+                parts.append(_spread(len(at), here, latest))
         return parts
+
+    def _parts(self, lane: int, before_ns: IntArray) -> list[tuple[IntArray, bool]]:
+        """Arrays of rows (m,), -1 none: what ``last_on`` the covered lanes is the last of.
+
+        And whether it is another stream's, which only a wait for an event puts there.
+        """
+        indices = ((self._lanes, False), (self._replayed, False), (self._awaited, True))
+        return [
+            (_latest(index.get(covered), before_ns), beyond)
+            for covered in self.covered_lanes(lane)
+            for index, beyond in indices
+        ]
 
     @cached_property
     def _syncs(self) -> tuple[IntArray, IntArray, IntArray]:
@@ -226,6 +235,30 @@ class SyncTargets:
             target[device] = self.last_on(self.lanes, start[device])
         return target
 
+    def parts(self, call: IntArray) -> list[tuple[IntArray, bool]]:
+        """Arrays of rows (m,), -1 none: all that a wait for a recorded stream or event may wait for.
+
+        And whether it is another stream's, which only a wait for an event puts there. ``certain`` says which of it
+        was the last.
+        """
+        lane, record = self.sync_row(call)
+        kind, before = self.calls.kind[call], self.calls.start_ns[call].copy()
+        streams = (kind == CallKind.STREAM_SYNC) & (lane >= 0)
+        waited = np.where(streams, lane, -1)
+        ids, lanes, starts = self._records
+        if len(ids):
+            at = np.minimum(np.searchsorted(ids, record), len(ids) - 1)
+            events = (kind == CallKind.EVENT_SYNC) & (ids[at] == record) & (record != 0)
+            waited[events], before[events] = lanes[at[events]], starts[at[events]]
+        found = []
+        for value in np.unique(waited[waited >= 0]).tolist():
+            here = np.flatnonzero(waited == value)
+            found += [
+                (_spread(len(call), here, latest), beyond)
+                for latest, beyond in self._parts(value, before[here])
+            ]
+        return found
+
     def is_known(self, call: IntArray, *, sole_device: bool) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         """(m,) bool: the capture tells what each call waits for (even if that is nothing)."""
         lane, record = self.sync_row(call)
@@ -244,6 +277,13 @@ def _latest(index: _LaneIndex | None, before_ns: IntArray) -> IntArray:
         return np.full(len(before_ns), -1, np.int64)
     at = np.searchsorted(index.submitted_ns, before_ns, side="left") - 1
     return np.where(at >= 0, index.latest[np.maximum(at, 0)], -1)
+
+
+def _spread(n: int, here: IntArray, rows: IntArray) -> IntArray:
+    """(n,) rows at their places, -1 elsewhere."""
+    found: IntArray = np.full(n, -1, np.int64)
+    found[here] = rows
+    return found
 
 
 def _later(end_ns: IntArray, a: int, b: int) -> int:

@@ -254,6 +254,16 @@ def test_a_broadcast_between_two_others_is_found_by_its_place() -> None:
     assert matched(a, b) == [(0, 0), (1, 1), (2, 2), (3, 3)]
 
 
+def test_more_pairs_than_ends_that_tell_something_are_no_negative_loss() -> None:
+    """Ten alike at one distance leave it open which belong together, and what follows does not tell."""
+    regular = [554.0 * k for k in range(10)]
+    tail = [12_000.0, 19_000, 22_000, 24_000, 29_000, 32_000, 34_000]
+    keys = [0] * 10 + [1] * 7
+    a = ends([*regular, *tail], keys, apart=[10, 12, 14, 16])
+    b = ends([*regular, *tail], keys, apart=[11, 13, 15])
+    assert pair_up(a, b, anchored=True) is Unpaired.UNSURE
+
+
 def test_a_broadcast_that_only_one_rank_has_is_left_alone() -> None:
     a = ends([100, 900, 2_000, 3_700], [0, 1, 0, 0], apart=[1])
     b = ends([100, 2_000, 3_700, 5_900], [0, 0, 0, 0])

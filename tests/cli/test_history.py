@@ -69,7 +69,7 @@ def test_the_store_may_stand_in_the_environment(
     kept = tmp_path / "kept.sqlite"
     monkeypatch.setenv("TRACEBOUND_STORE", str(kept))
     assert run("diagnose", "decode.sqlite", "--format", "json").exit_code == 0
-    assert "1 run of 1 workload" in run("history").stdout
+    assert "1 run of 1 workload" in " ".join(run("history").stdout.split())  # a long path wraps
     assert run("history", "--store", str(tmp_path / "other.sqlite")).exit_code == 2
     monkeypatch.setenv("TRACEBOUND_STORE", "")
     monkeypatch.chdir(tmp_path)
@@ -119,7 +119,7 @@ def test_history_of_one_workload(tmp_path: Path) -> None:
     store.record(stored_run())
     store.record(stored_run(pins={"model": "other", "batch": "8"}))
     result = run("history", "--store", kept, "--workload", "batch=8", "--workload", "model=other")
-    assert "1 run of 1 workload" in result.stdout
+    assert "1 run of 1 workload" in " ".join(result.stdout.split())
     assert "pinned: model other, batch 8" in result.stdout
     wrong = run("history", "--store", kept, "--workload", "batch=9")
     assert (wrong.exit_code, wrong.stdout) == (2, "")

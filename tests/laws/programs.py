@@ -24,6 +24,8 @@ COUNT = int(os.environ.get("TRACEBOUND_PROGRAMS", "50"))
 """Programs per law: 50 in an ordinary run, 2,000 in ``scripts/nightly``."""
 FIRST = int(os.environ.get("TRACEBOUND_FIRST_SEED", "0"))
 SEEDS = range(FIRST, FIRST + COUNT)
+PREDICTED = range(FIRST, FIRST + int(os.environ.get("TRACEBOUND_PREDICTED_PROGRAMS", "50")))
+"""Programs whose changes are all simulated: 50 in an ordinary run, 600 in ``scripts/nightly``."""
 
 Piece = tuple[int, int, str]
 
