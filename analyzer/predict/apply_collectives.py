@@ -10,6 +10,7 @@ from analyzer.model import IntArray
 from analyzer.predict.changes import Collectives, CollectivesHidden, NoSkew
 from analyzer.predict.draft import VARIANTS, Draft
 from analyzer.predict.edges import BoolArray, EdgeKind
+from analyzer.predict.event_graph import Placed
 from analyzer.predict.forward import NEVER
 
 
@@ -55,11 +56,15 @@ def _without_skew(draft: Draft) -> None:
 def _unsplit(draft: Draft) -> IntArray:
     """Events of collectives that are not known to wait for their members."""
     graph = draft.graph
-    events = np.concatenate(
-        [np.empty(0, np.int64), *(place.rows(place.graph.collective_row) for place in graph.ranks)]
-    )
+    events = np.concatenate([np.empty(0, np.int64), *(_known_rows(place) for place in graph.ranks)])
     unsplit: IntArray = events[graph.end_event[events] < 0]
     return unsplit
+
+
+def _known_rows(place: Placed) -> IntArray:
+    """Events of a rank's collectives, without those that are cut off."""
+    rows = place.graph.collective_row
+    return place.rows(rows[rows >= 0])
 
 
 def _hide_collectives(draft: Draft) -> None:

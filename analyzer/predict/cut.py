@@ -12,7 +12,7 @@ from analyzer.predict.rank_graph import RankGraph
 
 LEAST_WINDOWS = 6
 """So many steps are kept however large they are, within reason ..."""
-MOST_TIMES = 4
+MOST_TIMES = 2
 """... which is so many times the usual number of events; beyond there is no replay."""
 
 

@@ -24,7 +24,8 @@ class EdgeKind(IntEnum):
     UNSEEN = 5  # inferred: nothing recorded explains the wait
     HELD = 6  # a call returns after the work that it waited for
     HANDOVER = 7  # another thread
-    MEETING = 8  # a collective is done after its members came
+    MEETING = 8  # a collective is done after its own member, or the last one, came
+    ARRIVAL = 10  # the last member of a collective has come
     REPLAYED = 9  # order inside a replay that a change brought about
 
 

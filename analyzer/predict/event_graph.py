@@ -38,12 +38,13 @@ class Meetings:
     """Ends of collectives that wait for their members, (m,) columns.
 
     ``event``: the end; ``start``: the event at which this member arrived; ``call``: the same number for all members of
-    one call; ``bytes``: -1 not recorded.
+    one call, which indexes ``gathered``: (c,) the event at which its last member has come; ``bytes``: -1 not recorded.
     """
 
     event: IntArray
     start: IntArray
     call: IntArray
+    gathered: IntArray
     bytes: IntArray
     operation: tuple[str, ...]
 
@@ -78,11 +79,12 @@ class EventGraph:
 
     @property
     def rank_of(self) -> IntArray:
-        """(s,) position of the rank that each event belongs to."""
+        """(s,) position of the rank that each event belongs to, -1 where all of a call have come."""
         rank: IntArray = np.zeros(len(self), np.int64)
         for at, place in enumerate(self.ranks):
             rank[place.host : place.row + len(place.graph.rows)] = at
         rank[self.meetings.event] = rank[self.meetings.start]
+        rank[self.meetings.gathered] = -1
         return rank
 
     @property
@@ -200,11 +202,16 @@ def source_event(graph: EventGraph, table: Edges) -> IntArray:
 
 
 def time_order(graph: EventGraph) -> IntArray:
-    """Events as they were observed; at one instant ends of collectives come first, then the host's."""
+    """Events as they were observed; at one instant ends of collectives come first, then the host's.
+
+    Except where a collective takes no time: its members come, then all have come, then it ends.
+    """
     rank = np.full(len(graph), 2, np.int64)
     for place in graph.ranks:
         rank[place.host : place.row] = 1
-    rank[graph.meetings.event] = 0
+    met = graph.meetings
+    rank[met.event] = np.where(graph.at_ns[met.event] == graph.at_ns[met.gathered[met.call]], 4, 0)
+    rank[met.gathered] = 3
     return np.lexsort((np.arange(len(graph)), rank, graph.at_ns))
 
 
@@ -220,39 +227,47 @@ class _Member:
 def _meetings(
     places: Sequence[Placed], joint: Joint, at_ns: IntArray, body_ns: IntArray, size: int
 ) -> tuple[Meetings, IntArray, Edges]:
-    """Ends of collectives, when they were observed, and their edges from the arrival of every member."""
+    """Ends of collectives and when all members had come, when both were observed, and their edges.
+
+    An end waits for its own member and, by way of one event per call, for the last one to come.
+    """
     calls = [(name, members, False) for name, members in _split_calls(places, joint, at_ns, body_ns)]
     known = {member.start for _, members, _ in calls for member in members if member.waits}
     calls += [(name, members, True) for name, members in _likely_calls(places, joint, at_ns, body_ns, known)]
     event: list[int] = []
     start, call, nbytes, ends, names = [], [], [], [], []
-    target, source, transfer, inferred = [], [], [], []
+    came: list[tuple[int, int]] = []  # call and event of every member that others wait for
+    latest: list[int] = []
+    transfer, inferred = [], []
     for number, (name, members, guessed) in enumerate(calls):
-        starts = [member.start for member in members]
-        latest = max(int(at_ns[at]) for at in starts)
+        came += [(number, member.start) for member in members]
+        latest.append(max(int(at_ns[member.start]) for member in members))
         for member in members:
             if not member.waits:
                 continue
-            end = size + len(event)
-            event.append(end)
+            event.append(size + len(event))
             start.append(member.start)
             call.append(number)
             nbytes.append(member.nbytes)
             names.append(name)
-            ends.append(max(int(at_ns[member.start] + body_ns[member.start]), latest))
-            target += [end] * len(starts)
-            source += starts
-            transfer += [ends[-1] - latest] * len(starts)
-            inferred += [guessed] * len(starts)
-    table = edges(
-        np.array(target, np.int64), np.array(source, np.int64), EdgeKind.MEETING,
-        least_ns=np.array(transfer, np.int64), inferred=np.array(inferred, bool),
-    )  # fmt: skip
+            ends.append(max(int(at_ns[member.start] + body_ns[member.start]), latest[-1]))
+            transfer.append(ends[-1] - latest[-1])
+            inferred.append(guessed)
+    gathered = size + len(event) + np.arange(len(calls))
+    end, of_call = np.array(event, np.int64), np.array(call, np.int64)
+    arrived = np.array(came, np.int64).reshape(-1, 2)
+    least_ns, guess = np.array(transfer, np.int64), np.array(inferred, bool)
+    table = join_edges(
+        [
+            edges(gathered[arrived[:, 0]], arrived[:, 1], EdgeKind.ARRIVAL),
+            edges(end, gathered[of_call], EdgeKind.MEETING, least_ns=least_ns, inferred=guess),
+            edges(end, np.array(start, np.int64), EdgeKind.MEETING, least_ns=least_ns, inferred=guess),
+        ]
+    )
     meetings = Meetings(
-        np.array(event, np.int64), np.array(start, np.int64), np.array(call, np.int64),
-        np.array(nbytes, np.int64), tuple(names),
-    )  # fmt: skip
-    return meetings, np.array(ends, np.int64), table
+        end, np.array(start, np.int64), of_call, gathered, np.array(nbytes, np.int64), tuple(names)
+    )
+    return meetings, np.concatenate([np.array(ends, np.int64), np.array(latest, np.int64)]), table
 
 
 def _split_calls(

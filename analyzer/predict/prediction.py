@@ -20,8 +20,8 @@ from analyzer.predict.forward import CircleError, Scenarios, replay
 from analyzer.predict.steps import Steps, step_lengths, step_span
 from analyzer.predict.validation import OddEven
 
-AT_ONCE = 8
-"""So many changes in one pass: it costs little more than one, but memory for each."""
+AT_ONCE, EDGES_AT_ONCE = 8, 1_000_000
+"""So many changes in one pass, and edges of all together: it costs little more than one, but memory for each."""
 Z95 = 1.96
 """Normal quantile of a two-sided 95 % interval."""
 MODEL_SHARE, GAIN_SHARE = 0.005, 0.05
@@ -140,8 +140,9 @@ class Predictor:
         """Replay drafts; those with the capture's own edges side by side."""
         times: dict[int, IntArray] = {}
         alike = [at for at, draft in enumerate(drafts) if not draft.added]
-        for first in range(0, len(alike), AT_ONCE):
-            some = alike[first : first + AT_ONCE]
+        at_once = max(1, min(AT_ONCE, EDGES_AT_ONCE // max(len(self.graph.edges), 1)))
+        for first in range(0, len(alike), at_once):
+            some = alike[first : first + at_once]
             together = Scenarios(
                 drafts[some[0]].edges,
                 np.concatenate([drafts[at].lag_ns for at in some], axis=1),

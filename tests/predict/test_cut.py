@@ -37,10 +37,10 @@ def test_a_long_one_begins_a_step_before_the_first_that_counts() -> None:
     assert part.rows.entry.min() >= 0
 
 
-def test_six_steps_are_kept_however_large_but_not_beyond_four_times_the_limit() -> None:
-    part = cut(whole(), 0, PER_STEP * 2)
+def test_six_steps_are_kept_however_large_but_not_beyond_twice_the_limit() -> None:
+    part = cut(whole(), 0, PER_STEP * 3)
     assert part is not None and part.last - part.first + 1 == 6
-    assert cut(whole(), 0, PER_STEP) is None
+    assert cut(whole(), 0, PER_STEP * 3 - 1) is None
 
 
 def test_what_is_left_replays_as_it_was_and_only_its_steps_count() -> None:

@@ -36,7 +36,17 @@ def test_a_collective_ends_after_all_have_come() -> None:
     arrived = graph.at_ns[into.source]
     latest = np.array([arrived[into.target == event].max() for event in into.target])
     assert (into.least_ns == 30_000).all() and (graph.at_ns[into.target] - latest == 30_000).all()
-    assert sorted(np.bincount(graph.rank_of).tolist()) == [len(graph) // 2] * 2
+    assert np.bincount(graph.rank_of + 1).tolist() == [8, (len(graph) - 8) // 2, (len(graph) - 8) // 2]
+
+
+def test_all_have_come_when_the_last_one_has() -> None:
+    graph = pair()
+    gathered = graph.meetings.gathered
+    into = graph.edges.take(graph.edges.kind == EdgeKind.ARRIVAL)
+    assert np.array_equal(np.bincount(into.target, minlength=len(graph))[gathered], [2] * 8)
+    last = [graph.at_ns[into.source[into.target == event]].max() for event in gathered]
+    assert graph.at_ns[gathered].tolist() == last
+    assert (graph.rank_of[gathered] == -1).all()
 
 
 def test_events_at_one_instant_ends_of_collectives_first_then_the_hosts() -> None:
