@@ -18,6 +18,7 @@ from analyzer.categories import Binding
 from analyzer.model import HostKind, IntArray, ProcessTrace
 from analyzer.reconstruct.delegation import LAG_NS, Activity, find_delegations
 from analyzer.reconstruct.host_account import OS_WAIT
+from analyzer.reconstruct.host_collectives import backend_threads
 from analyzer.reconstruct.work import Calls
 
 WAKE_NS = 100_000
@@ -171,9 +172,14 @@ def _from_delegation(
     activity: dict[int, IntArray],
     quiet_ns: int,
 ) -> None:
-    """Inferred joins and hand-overs; threads in the order of their ids, not of the file."""
+    """Inferred joins and hand-overs; threads in the order of their ids, not of the file.
+
+    Not with a collective's backend: the thread that waits for it is in the collective itself, and a backend that
+    rests between two collectives waits for nobody's work.
+    """
     host = process.host
-    threads = sorted(activity, key=lambda thread: process.threads[thread].tid)
+    others = sorted(set(activity) - set(backend_threads(process).tolist()))
+    threads = sorted(others, key=lambda thread: process.threads[thread].tid)
     if len(threads) < 2:
         return
     working = np.unique(host.thread[np.isin(host.kind, (HostKind.CALL, HostKind.OP))])
