@@ -42,7 +42,7 @@ _REACHES_FURTHER = frozenset({"graph-capture", "no-sync", "no-dependencies", "ev
 """Changes that shorten more than the time of the hypothesis they belong to: its bound does not hold for them."""
 
 _TOO_LARGE = "the steps are too large to be replayed"
-_NO_DEVICE_WORK = "no device work was recorded, and a replay puts device work in its order again"
+_NO_DEVICE_WORK = "no device work was recorded, and only steps with device work are replayed"
 _NO_STEPS = "no step of this phase is among the replayed ones"
 
 

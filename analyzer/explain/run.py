@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -109,9 +110,17 @@ def how_ranks_ended(capture: Capture) -> list[tuple[str, str]]:
             how = "its capture was cut off" if record.status == "killed" else "its capture failed"
             found.append((PARTIAL_RUN, f"Rank {record.rank}: {how}{_left_by(record)}; the run is partial."))
         if record.exit_code:
-            why = f"the command ended with exit code {record.exit_code}."
+            why = f"the command ended with exit code {record.exit_code}{_signal(record.exit_code)}."
             found.append((FAILED_COMMAND, f"Rank {record.rank}: {why}"))
     return found
+
+
+def _signal(exit_code: int) -> str:
+    """The signal that an exit code above 128 stands for: 137 is often the kernel's, out of memory."""
+    try:
+        return f" (as after {signal.Signals(exit_code - 128).name})"
+    except ValueError:
+        return ""
 
 
 def _left_by(record: RankRecord) -> str:

@@ -78,6 +78,14 @@ def test_a_rank_that_did_not_end_makes_the_run_partial(status: str, words: str, 
     assert any("exit code 9" in note for note in found.notes)
 
 
+@pytest.mark.parametrize(
+    ("code", "words"), [(137, "code 137 (as after SIGKILL)."), (3, "code 3."), (255, "code 255.")]
+)
+def test_an_exit_code_that_stands_for_a_signal_names_it(code: int, words: str, tmp_path: Path) -> None:
+    found = diagnosed(tmp_path, [BASE, replace(BASE, rank=1, exit_code=code)])
+    assert f"Rank 1: the command ended with exit {words}" in found.notes
+
+
 def test_a_failed_rank_says_what_ended_its_loop(tmp_path: Path) -> None:
     """torchrun ends with 1 whatever its ranks ended with, so the exit code does not tell."""
     said = [f"{manifest.LEFT_BY} SystemExit(7)", "the loop ended after 16 steps"]
