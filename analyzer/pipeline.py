@@ -27,7 +27,7 @@ from analyzer.explain.focus import focus_rank
 from analyzer.explain.host.look_first import look_first
 from analyzer.explain.launches.queue import join_queues
 from analyzer.explain.outliers import outliers
-from analyzer.explain.outlook import Asked, Outlook, outlook
+from analyzer.explain.outlook import Asked, Outlook, outlook, what_would_predict
 from analyzer.explain.rank_report import RankReport, report_rank
 from analyzer.explain.ranks import remarks
 from analyzer.explain.ranks.joint_report import (
@@ -129,7 +129,7 @@ def analyze(
         undeclared=run.undeclared(capture),
         unmeasured=[
             *advice.unmeasured(_unmeasured(capture, joint, advice.no_device)),
-            *_unpredicted(predicted),
+            *_unpredicted(predicted, advice.no_device),
         ],
         quality=quality.ledger(
             capture, [*(entry for report in reports for entry in report.quality), *remarks.quality(joint)]
@@ -170,13 +170,13 @@ def _unmeasured(capture: Capture, joint: JointReport, no_device: str) -> list[Un
     return [*alone, *remarks.unmeasured(joint, no_device)]
 
 
-def _unpredicted(predicted: Outlook) -> list[Unmeasured]:
+def _unpredicted(predicted: Outlook, no_device: str) -> list[Unmeasured]:
     if not predicted.whatif.withheld:
         return []
+    remedy = what_would_predict(predicted.whatif, no_device)
     return [
         Unmeasured(
-            what="predicted step times",
-            how_to_measure=f"withheld: {predicted.whatif.withheld}; a capture of more, or steadier, steps",
+            what="predicted step times", how_to_measure=f"withheld: {predicted.whatif.withheld}; {remedy}"
         )
     ]
 

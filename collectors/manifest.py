@@ -42,6 +42,8 @@ TOLD_BY_DIAGNOSIS = frozenset(("timing_boundary",))
 """Pins that are not undeclared where nobody declares them: a diagnosis names its boundary itself."""
 
 STATUSES = ("running", "complete", "failed", "killed")
+LEFT_BY = "the program's loop was left by"
+"""How a note begins that says which exception ended a rank's loop."""
 T = TypeVar("T")
 
 

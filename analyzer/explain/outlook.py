@@ -10,6 +10,7 @@ import msgspec
 
 from analyzer.diagnosis import Hypothesis, Rank
 from analyzer.errors import UsageError
+from analyzer.explain.absent_device import WHERE
 from analyzer.explain.ranks.joint_report import JointReport, used_globally
 from analyzer.explain.windows import phases_of, used_windows
 from analyzer.predict.assumptions import MEANINGS, Assumption, given
@@ -41,6 +42,7 @@ _REACHES_FURTHER = frozenset({"graph-capture", "no-sync", "no-dependencies", "ev
 """Changes that shorten more than the time of the hypothesis they belong to: its bound does not hold for them."""
 
 _TOO_LARGE = "the steps are too large to be replayed"
+_NO_DEVICE_WORK = "no device work was recorded, and only steps with device work are replayed"
 _NO_STEPS = "no step of this phase is among the replayed ones"
 
 
@@ -74,8 +76,7 @@ def outlook(joint: JointReport, hypotheses: list[Hypothesis], asked: Asked) -> O
     used = sum(len(steps) for steps in scopes.values())
     graphs = [report.graph for report in joint.reports if report.graph is not None]
     if not graphs or used < LEAST_STEPS:
-        why = OddEven(used, None, None, None).withheld if used < LEAST_STEPS else _TOO_LARGE
-        return Outlook(_nothing(why, used), hypotheses)
+        return Outlook(_nothing(_no_graph(ranks, used), used), hypotheses)
     graph = event_graph(graphs, joint.joint)
     covered = {key: covered_steps(graph, steps) for key, steps in scopes.items()}
     checked = odd_even(graph, [steps for steps in covered.values() if len(steps)])
@@ -104,6 +105,20 @@ def outlook(joint: JointReport, hypotheses: list[Hypothesis], asked: Asked) -> O
         for row, found in zip(hypotheses, by_hypothesis, strict=True)
     ]
     return Outlook(whatif, rows)
+
+
+def _no_graph(ranks: Sequence[Rank], used: int) -> str:
+    """Why there is nothing to replay, the plainest reason first."""
+    if not any(rank.device_events for rank in ranks):
+        return _NO_DEVICE_WORK
+    return OddEven(used, None, None, None).withheld if used < LEAST_STEPS else _TOO_LARGE
+
+
+def what_would_predict(whatif: WhatIf, no_device: str) -> str:
+    """The capture from which something could be predicted. ``no_device``: why no device was there, "" where one was."""
+    if whatif.withheld == _NO_DEVICE_WORK:
+        return WHERE if no_device else "a capture of the device's work"
+    return "shorter steps" if whatif.withheld == _TOO_LARGE else "a capture of more, or steadier, steps"
 
 
 _Key = tuple[str, str, int | None]

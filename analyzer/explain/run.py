@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -11,7 +12,7 @@ from analyzer.across.clocks import MOST_DRIFT_PPB
 from analyzer.diagnosis import PinnedFact, RunFacts, RunRank
 from analyzer.explain.rank_report import RankReport
 from analyzer.model import Capture
-from collectors.manifest import PINS, TOLD_BY_DIAGNOSIS, Interval, RankRecord
+from collectors.manifest import LEFT_BY, PINS, TOLD_BY_DIAGNOSIS, Interval, RankRecord
 
 
 def with_records(reports: Sequence[RankReport], capture: Capture, zero_ns: int | None) -> list[RankReport]:
@@ -107,11 +108,24 @@ def how_ranks_ended(capture: Capture) -> list[tuple[str, str]]:
             found.append((PARTIAL_RUN, f"Rank {record.rank}: {why}"))
         elif record.status != "complete":
             how = "its capture was cut off" if record.status == "killed" else "its capture failed"
-            found.append((PARTIAL_RUN, f"Rank {record.rank}: {how}; the run is partial."))
+            found.append((PARTIAL_RUN, f"Rank {record.rank}: {how}{_left_by(record)}; the run is partial."))
         if record.exit_code:
-            why = f"the command ended with exit code {record.exit_code}."
+            why = f"the command ended with exit code {record.exit_code}{_signal(record.exit_code)}."
             found.append((FAILED_COMMAND, f"Rank {record.rank}: {why}"))
     return found
+
+
+def _signal(exit_code: int) -> str:
+    """The signal that an exit code above 128 stands for: 137 is often the kernel's, out of memory."""
+    try:
+        return f" (as after {signal.Signals(exit_code - 128).name})"
+    except ValueError:
+        return ""
+
+
+def _left_by(record: RankRecord) -> str:
+    """What ended the rank's loop, by its own record: torchrun tells no rank's exit code."""
+    return "".join(f" ({note})" for note in record.notes if note.startswith(LEFT_BY))
 
 
 def notes(capture: Capture) -> list[str]:

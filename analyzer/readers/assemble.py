@@ -24,7 +24,7 @@ _BY_OPTION = "--rank-regex on the file names"
 _BY_RECORD = "the rank that each file records"
 _BY_RUN = "the run's manifest"
 _BY_NAME = "the file names"
-_BY_ORDER = "the order of files and devices, because nothing tells the ranks"
+_BY_ORDER = "the order of files, processes and devices, because nothing tells the ranks"
 _MANY_DEVICES = "one process drives several devices, so its rank does not tell them apart"
 
 
@@ -44,8 +44,8 @@ def assemble(
 
     The rank is what ``rank_regex`` finds in the file's name (or in the nearest folder name that matches),
     else what the run's manifest says, else what the file records, else what its name says (``rank0``, ``rank-34``,
-    ``TP-0``), else the order of files and devices; ``Capture.rank_basis`` says which. Raises ``TraceError`` for
-    two files of one rank, ``UsageError`` for a pattern that cannot be used.
+    ``TP-0``), else the order of files, processes and devices; ``Capture.rank_basis`` says which. Raises
+    ``TraceError`` for two files of one rank, ``UsageError`` for a pattern that cannot be used.
     """
     claims = [claim for traces in _in_order(traces_per_file) for claim in _claims(traces, rank_regex, run)]
     _refuse_twice(claims)

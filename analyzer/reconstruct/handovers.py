@@ -18,12 +18,18 @@ from analyzer.categories import Binding
 from analyzer.model import HostKind, IntArray, ProcessTrace
 from analyzer.reconstruct.delegation import LAG_NS, Activity, find_delegations
 from analyzer.reconstruct.host_account import OS_WAIT
+from analyzer.reconstruct.host_collectives import backend_threads
+from analyzer.reconstruct.idle_helpers import Interval, Wake, idle_helpers
 from analyzer.reconstruct.work import Calls
 
 WAKE_NS = 100_000
 """A signal at most this long before a wait's end explains it."""
 
 _SIGNAL = re.compile(r"signal|broadcast|sem_post|^write|^send|unlock|eventfd_write")
+_NOT_IDLE = re.compile(r"sleep|mutex")
+"""Waits of a thread that has something to do: it ends them by itself, or wants what another one holds."""
+_FOR_ANYTHING = re.compile(r"poll|select")
+"""Waits that no other thread need end: a signal close to their end may be chance."""
 _NOT_A_HANDOVER = re.compile(r"fwdbwd|forward_backward|ac2g|async", re.IGNORECASE)
 
 
@@ -134,24 +140,49 @@ def _from_signals(
     if not len(signals):
         return
     at = np.searchsorted(host.start_ns[signals], host.end_ns[waits], side="right") - 1
+    wakes: dict[int, Wake] = {}
     for wait, index in zip(waits.tolist(), at.tolist(), strict=True):
-        end, thread = int(host.end_ns[wait]), int(host.thread[wait])
-        while index >= 0 and end - int(host.start_ns[signals[index]]) <= WAKE_NS:
-            signal = int(signals[index])
-            if int(host.thread[signal]) != thread:
-                begin = int(host.start_ns[signal])
-                if begin >= int(host.start_ns[wait]):
-                    found.setdefault(thread, []).append(
-                        Transition(
-                            _first_record(activity.get(thread), end),
-                            int(host.thread[signal]),
-                            begin,
-                            Binding.HANDOVER,
-                            inferred=True,
-                        )
-                    )
-                break
-            index -= 1
+        wake = _wake(process, wait, signals, index)
+        if wake is not None:
+            wakes[wait] = wake
+            at_ns = _first_record(activity.get(wake.waiter), wake.woken_ns)
+            found.setdefault(wake.waiter, []).append(
+                Transition(at_ns, wake.helper, wake.signal_ns, Binding.HANDOVER, inferred=True)
+            )
+    _from_idle_helpers(found, process, waits, wakes)
+
+
+def _from_idle_helpers(
+    found: dict[int, list[Transition]], process: ProcessTrace, waits: IntArray, wakes: dict[int, Wake]
+) -> None:
+    """Back from a thread that slept when it began to be needed. ``wakes``: by the wait that each ended."""
+    host = process.host
+    asleep: dict[int, list[Interval]] = {}
+    for wait in waits[np.argsort(host.start_ns[waits], kind="stable")].tolist():
+        if wait not in wakes and not _NOT_IDLE.search(process.names[host.name[wait]]):
+            sleep = (int(host.start_ns[wait]), int(host.end_ns[wait]))
+            asleep.setdefault(int(host.thread[wait]), []).append(sleep)
+    for_threads = [
+        wake for wait, wake in wakes.items() if not _FOR_ANYTHING.search(process.names[host.name[wait]])
+    ]
+    for needed in idle_helpers(for_threads, asleep):
+        found.setdefault(needed.helper, []).append(
+            Transition(needed.since_ns, needed.waiter, needed.since_ns, Binding.HANDOVER, inferred=True)
+        )
+
+
+def _wake(process: ProcessTrace, wait: int, signals: IntArray, last: int) -> Wake | None:
+    """Who ended a wait: the latest signal of another thread, up to ``signals[last]``; None where none is close."""
+    host = process.host
+    asleep_ns, woken_ns, thread = int(host.start_ns[wait]), int(host.end_ns[wait]), int(host.thread[wait])
+    for signal in signals[: last + 1][::-1].tolist():
+        begin = int(host.start_ns[signal])
+        if woken_ns - begin > WAKE_NS:
+            return None
+        if int(host.thread[signal]) != thread:
+            early = begin < asleep_ns
+            return None if early else Wake(thread, asleep_ns, woken_ns, int(host.thread[signal]), begin)
+    return None
 
 
 def _first_record(instants: IntArray | None, woken_ns: int) -> int:
@@ -171,9 +202,14 @@ def _from_delegation(
     activity: dict[int, IntArray],
     quiet_ns: int,
 ) -> None:
-    """Inferred joins and hand-overs; threads in the order of their ids, not of the file."""
+    """Inferred joins and hand-overs; threads in the order of their ids, not of the file.
+
+    Not with a collective's backend: the thread that waits for it is in the collective itself, and a backend that
+    rests between two collectives waits for nobody's work.
+    """
     host = process.host
-    threads = sorted(activity, key=lambda thread: process.threads[thread].tid)
+    others = sorted(set(activity) - set(backend_threads(process).tolist()))
+    threads = sorted(others, key=lambda thread: process.threads[thread].tid)
     if len(threads) < 2:
         return
     working = np.unique(host.thread[np.isin(host.kind, (HostKind.CALL, HostKind.OP))])

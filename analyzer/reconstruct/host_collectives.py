@@ -26,6 +26,7 @@ LAG_NS = 500_000
 MIN_COVER = 0.5
 """... or whose silence the collective ends in its second half: waking up takes long where there are too few CPUs."""
 
+_WORK = (HostKind.CALL, HostKind.OP)
 _NESTED = (HostKind.CALL, HostKind.OP, HostKind.RANGE, HostKind.FRAME)
 
 
@@ -63,6 +64,14 @@ def find_host_collectives(process: ProcessTrace, around_steps: BoolArray) -> Hos
     return HostCollectives(*(np.concatenate(column).astype(np.int64) for column in zip(*parts, strict=True)))
 
 
+def backend_threads(process: ProcessTrace) -> IntArray:
+    """Threads that record collectives on the CPU and no work beside them: they work for whoever calls."""
+    host, names = process.host, clean_names(process.names)
+    collective = names.matching(RECORD.match)[host.name] & np.isin(host.kind, _NESTED)
+    works = np.isin(host.kind, _WORK) & ~collective
+    return np.setdiff1d(distinct(host.thread[collective].astype(np.int64)), host.thread[works])
+
+
 def _waited(
     process: ProcessTrace, thread: int, own: IntArray, calls: IntArray, rows: IntArray
 ) -> tuple[IntArray, IntArray, IntArray, IntArray]:
@@ -76,7 +85,7 @@ def _waited(
     silent = edges[np.maximum(at, 0)]
     last = at + 1 >= len(edges)  # nothing follows: the record ends here
     resumed = np.where(last, done, edges[np.minimum(at + 1, len(edges) - 1)])
-    working = own[np.isin(host.kind[own], (HostKind.CALL, HostKind.OP)) & ~np.isin(own, calls)]
+    working = own[np.isin(host.kind[own], _WORK) & ~np.isin(own, calls)]
     waited = (last_call >= 0) & (at >= 0) & ~np.isin(silent, host.start_ns[working])
     waited &= (silent >= host.start_ns[calls[np.maximum(last_call, 0)]]) & (silent < done)
     waited &= (resumed - done <= LAG_NS) | (done - silent >= MIN_COVER * (resumed - silent))

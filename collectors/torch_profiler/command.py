@@ -15,12 +15,11 @@ from pathlib import Path
 from collectors import closing, manifest
 from collectors.errors import CollectError
 from collectors.launch import run as run_command
-from collectors.manifest import Manifest, Pin, RankRecord
+from collectors.manifest import LEFT_BY, Manifest, Pin, RankRecord
 from collectors.options import command_option, common_options, given_command
 from collectors.processes import RankEnd, first_failure, run_ranks
 from collectors.run_folder import RunFolder
 from collectors.torch_profiler.ranks import is_alive
-from collectors.torch_profiler.recorder import LEFT_BY
 from collectors.torch_profiler.settings import Settings, environment_of, settled
 
 LINES = """    from collectors.torch_profiler import capture

@@ -11,7 +11,7 @@ from types import TracebackType
 
 from collectors import engines
 from collectors.errors import CollectError
-from collectors.manifest import ManifestError, TraceFile
+from collectors.manifest import LEFT_BY, ManifestError, TraceFile
 from collectors.run_folder import RunFolder
 from collectors.session import Session
 from collectors.torch_profiler.ranks import agreed_identity, refuse_used
@@ -21,8 +21,6 @@ from collectors.torch_profiler.step_times import StepTimes
 from collectors.torch_profiler.window import TORCH_ERRORS, Window
 
 _log = logging.getLogger(__name__)
-LEFT_BY = "the program's loop was left by"
-"""How the note begins that says which exception left the block."""
 _entered: list[Capture] = []
 """The capture that runs in this process, at most one."""
 

@@ -63,8 +63,8 @@ class StepTimes:
         )
         if _faster(cost):
             why = (
-                "a profiler makes no step faster, so the loop was still warming up in the plain steps: "
-                f"{_LATER}"
+                "a profiler makes no step faster, so the loop was still warming up in the plain steps, or something "
+                f"else slowed them: {_LATER}"
             )
             return None, f"profiling cost not measured: {_words(cost)}; {why}"
         if cost.costs is None:

@@ -185,6 +185,7 @@ def test_a_thread_is_named_where_nothing_else_was_recorded() -> None:
     found = look_at(built)
     assert (found.by, found.name, found.share_of_host) == ("thread", "thread main", 1.0)
     assert found.why.startswith("no call, op, frame or range inside the step holds a tenth of the CPU's time")
+    assert found.why.endswith("; ranges around parts of the step would name what it does there")
 
 
 def test_a_call_of_the_operating_system_is_named() -> None:

@@ -78,6 +78,34 @@ def test_a_rank_that_did_not_end_makes_the_run_partial(status: str, words: str, 
     assert any("exit code 9" in note for note in found.notes)
 
 
+@pytest.mark.parametrize(
+    ("code", "words"), [(137, "code 137 (as after SIGKILL)."), (3, "code 3."), (255, "code 255.")]
+)
+def test_an_exit_code_that_stands_for_a_signal_names_it(code: int, words: str, tmp_path: Path) -> None:
+    found = diagnosed(tmp_path, [BASE, replace(BASE, rank=1, exit_code=code)])
+    assert f"Rank 1: the command ended with exit {words}" in found.notes
+
+
+def test_a_failed_rank_says_what_ended_its_loop(tmp_path: Path) -> None:
+    """torchrun ends with 1 whatever its ranks ended with, so the exit code does not tell."""
+    said = [f"{manifest.LEFT_BY} SystemExit(7)", "the loop ended after 16 steps"]
+    found = diagnosed(tmp_path, [BASE, replace(BASE, rank=1, status="failed", notes=said)])
+    assert (
+        "Rank 1: its capture failed (the program's loop was left by SystemExit(7)); the run is partial."
+        in found.notes
+    )
+
+
+def test_without_device_work_nothing_is_replayed_and_the_reason_is_that(tmp_path: Path) -> None:
+    """Not the size of the steps: no other option or number of steps would help."""
+    gone = replace(BASE, world_size=None, device={"before": {"absent": "no driver"}})
+    found = diagnosed(tmp_path, [gone], lambda rank, step: (host(50_000),))
+    assert found.whatif is not None
+    assert found.whatif.withheld.startswith("no device work was recorded")
+    (row,) = (row for row in found.unmeasured if row.what == "predicted step times")
+    assert row.how_to_measure.endswith("; capture where the GPU is; no option helps")
+
+
 @pytest.mark.parametrize(("profiled", "told"), [(150, True), (105, False)])
 def test_what_profiling_cost_is_told_first(profiled: int, told: bool, tmp_path: Path) -> None:
     cost = Inflation(profiled * 10_000, 1_000_000, 20, 20)

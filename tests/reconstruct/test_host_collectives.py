@@ -54,6 +54,24 @@ def test_silence_counts_where_the_collective_ends_it(
     assert waited(calls_gloo(ran, resumes)) == expected
 
 
+def test_the_path_stays_with_the_thread_that_calls() -> None:
+    """The backend's thread rests while the loop works, and the loop goes on soon after: that is no hand-over."""
+    built, begins = schedule(), range(0, 12_400, 3100)
+    for at in begins:
+        built.range(at, at + 3000, "s").op(at + 10, at + 900, "aten::mm")
+        built.op(at + 920, at + 960, "c10d::allreduce_")
+        built.thread("pt_gloo_runloop").range(at + 1000, at + 2900, "gloo:all_reduce").thread("main")
+    for step, at in enumerate(begins):
+        assert path_of(built, step, steps="^s$", boundary="host") == [
+            (at, at + 10, "host.untraced", ""),
+            (at + 10, at + 900, "host.framework", "aten::mm"),
+            (at + 900, at + 920, "host.untraced", ""),
+            (at + 920, at + 960, "host.framework", "c10d::allreduce_"),
+            (at + 960, at + 2900, "collective.host", "gloo:all_reduce"),
+            (at + 2900, at + 3000, "host.untraced", ""),
+        ]
+
+
 def test_the_end_of_a_step_is_no_sign_of_life() -> None:
     """torch.profiler's own marker ends in ``step()``, before the loop goes on."""
     built = schedule().range(0, 1004, "s").range(0, 1004, "ProfilerStep#3").op(100, 140, "c10d::allreduce_")

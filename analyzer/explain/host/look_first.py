@@ -62,7 +62,10 @@ def _struct(row: HostRollup, total_ns: int) -> LookFirst:
     kind = {"call": "CUDA call", "os": "OS call", "frame": "Python frame"}.get(row.by, row.by)
     why = f"no other {kind} holds more: {where}"
     if row.by == "thread":
-        why = f"no call, op, frame or range inside the step holds a tenth of the CPU's time; this thread holds {where}"
+        why = (
+            f"no call, op, frame or range inside the step holds a tenth of the CPU's time; this thread holds {where}; "
+            "ranges around parts of the step would name what it does there"
+        )
     return LookFirst(
         rank=row.rank,
         phase=row.phase,

@@ -96,8 +96,8 @@ class Metadata:
 
     @property
     def profiler_version(self) -> str:
-        """No torch version is recorded anywhere; the schema and the device tracer's version are."""
-        version = f"torch.profiler schema {self.schema}" if self.schema else "torch.profiler"
+        """No torch version is recorded anywhere; the device tracer's is."""
+        version = "torch.profiler"
         for key, tool in (("cupti_version", "CUPTI"), ("roctracer_version", "roctracer")):
             number = as_text(self.values.get(key))
             if number and _NUMBER.fullmatch(number):

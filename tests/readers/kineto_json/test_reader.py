@@ -350,7 +350,7 @@ def test_user_metadata_stays_out(tmp_path: Path) -> None:
     trace = one(tmp_path, text_of([kernel("k", 1, 1)], **secret, WARNING=["lost records"]))
     assert "sesame" not in repr(trace.source)
     assert trace.source.settings == (("with_stack", "1"), ("cupti_version", "26"))
-    assert trace.source.profiler_version == "torch.profiler schema 1, CUPTI 26"
+    assert trace.source.profiler_version == "torch.profiler, CUPTI 26"
     assert [(d.severity, d.text) for d in trace.source.diagnostics] == [(2, "lost records")]
 
 
