@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from analyzer.comparison.result import Side
-from analyzer.diagnosis import Diagnosis
+from analyzer.diagnosis import Diagnosis, RunRank
 
 UNEQUAL = 1.02
 """Profiling costs on the two sides whose ratio is smaller count as equal."""
@@ -42,26 +43,44 @@ def _nodes(a: Side, b: Side) -> Iterator[str]:
 
 def _profiling(a: Diagnosis, b: Diagnosis) -> Iterator[str]:
     costs = [_cost(side) for side in (a, b)]
-    if costs[0] is None and costs[1] is None:
-        return
+    certain = [cost.ratio if cost is not None and cost.certain else None for cost in costs]
     told = [
-        f"{name}'s steps {cost:.2f} x as long"
-        for name, cost in zip("AB", costs, strict=True)
-        if cost is not None
+        f"{name}'s steps {ratio:.2f} x as long"
+        for name, ratio in zip("AB", certain, strict=True)
+        if ratio is not None
     ]
-    if costs[0] is None or costs[1] is None:
-        missing = "A" if costs[0] is None else "B"
-        yield f"Profiling made {told[0]}; what it cost in {missing} is not recorded."
-    elif max(costs[0], costs[1]) >= UNEQUAL * min(costs[0], costs[1]):
+    if not told:
+        return
+    if len(told) == 1:
+        other = costs[1] if certain[1] is None else costs[0]
+        name = "B" if certain[1] is None else "A"
+        why = "not recorded" if other is None else f"not told from chance ({other.ratio:.2f} x)"
+        yield f"Profiling made {told[0]}; what it cost in {name} is {why}."
+        return
+    low, high = sorted(ratio for ratio in certain if ratio is not None)
+    if high >= UNEQUAL * low:
         yield f"Profiling made {' and '.join(told)}: part of the difference may be its own."
 
 
-def _cost(diagnosis: Diagnosis) -> float | None:
-    """The largest of the ranks: median step with the profiler over that without it, in the same run."""
+@dataclass(frozen=True)
+class _Cost:
+    """Median step with the profiler over that without it; certain where the 95 % intervals of both lie apart."""
+
+    ratio: float
+    certain: bool
+
+
+def _cost(diagnosis: Diagnosis) -> _Cost | None:
+    """The largest of the ranks, certain ones first; None where no rank timed both in the same run."""
     ranks = [] if diagnosis.run is None else diagnosis.run.ranks
-    ratios = [
-        rank.profiled_step_ns / rank.plain_step_ns
+    found = [
+        _Cost(rank.profiled_step_ns / rank.plain_step_ns, _lie_apart(rank))
         for rank in ranks
         if rank.profiled_step_ns is not None and rank.plain_step_ns
     ]
-    return max(ratios, default=None)
+    return max(found, key=lambda cost: (cost.certain, cost.ratio), default=None)
+
+
+def _lie_apart(rank: RunRank) -> bool:
+    inside, outside = rank.profiled_interval_ns, rank.plain_interval_ns
+    return inside is not None and outside is not None and outside[1] < inside[0]

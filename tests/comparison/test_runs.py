@@ -434,15 +434,31 @@ def test_replays_that_nsys_recorded_node_by_node_are_told() -> None:
     assert "Graphs of B were recorded node by node" in compare(run(), by_nsys).notes[-1]
 
 
-def profiled(cost: float | None) -> Diagnosis:
+def profiled(cost: float | None, spread: float = 0.02) -> Diagnosis:
+    """Profiled steps ``cost`` times as long as plain ones; ``spread``: half of both intervals, 0: none recorded."""
     found = pinned(run())
     assert found.run is not None
     rank = RunRank(
         rank=0, host=None, collector="torch", status="complete", exit_code=0, notes=[],
         profiled_step_ns=None if cost is None else round(1_000_000 * cost),
         plain_step_ns=None if cost is None else 1_000_000,
+        profiled_interval_ns=around(cost, spread),
+        plain_interval_ns=around(1.0, spread),
     )  # fmt: skip
     return msgspec.structs.replace(found, run=msgspec.structs.replace(found.run, ranks=[rank]))
+
+
+def around(of: float | None, spread: float) -> tuple[int, int] | None:
+    return None if of is None or not spread else (round(1e6 * (of - spread)), round(1e6 * (of + spread)))
+
+
+@pytest.mark.parametrize("spread", [0.0, 0.4])
+def test_a_cost_of_profiling_that_chance_explains_is_not_claimed(spread: float) -> None:
+    assert compare(profiled(1.5, spread), profiled(1.1, spread)).notes == []
+    (note,) = compare(profiled(1.5, spread), profiled(1.8)).notes
+    assert (
+        note == "Profiling made B's steps 1.80 x as long; what it cost in A is not told from chance (1.50 x)."
+    )
 
 
 @pytest.mark.parametrize(
