@@ -114,7 +114,9 @@ class Run:
     def _nsys(self, cuda: bool) -> None:
         program = shutil.which("nsys")
         if program is None or not cuda:
-            self.keep("nsys", {"absent": "torch finds no CUDA device" if program else "nsys is not on PATH"})
+            why = "torch finds no CUDA device" if program else "nsys is not on PATH"
+            self.keep("nsys", {"absent": why})
+            self.say(f"nothing under nsys: {why}")
             return
         told = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=60, check=False)
         self.keep("nsys", {"version": told.stdout.strip() or None})
