@@ -114,8 +114,14 @@ def _run_several(
     """The exit code of the rank that failed first: the others often fail because of it."""
     ends = run_ranks(command, count, environment)
     _note_ends(folder, dict(enumerate(ends)))
-    first = first_failure(ends)
+    first = first_failure(_left(folder, ends))
     return 0 if first is None else ends[first].exit_code
+
+
+def _left(folder: RunFolder, ends: Sequence[RankEnd]) -> list[RankEnd]:
+    """The ends of the ranks at the times at which their loops were left: a process may take long to be gone then."""
+    left_ns = {record.rank: record.ended_ns for record in folder.records() if record.ended_ns is not None}
+    return [replace(end, ended_ns=left_ns.get(rank, end.ended_ns)) for rank, end in enumerate(ends)]
 
 
 def _count(text: str) -> int:

@@ -82,7 +82,7 @@ def test_the_shipped_capture_is_predicted(demo: Path) -> None:
     low, high = row["predicted_step_ns"]
     assert low < row["step_ns"] < high  # nothing changes: only the replay's own width is left
     assert (high - low) / row["step_ns"] < 0.011
-    assert row["gain_upper_bound_ns"] == 0
+    assert row["gain_upper_bound_ns"] < 5_000  # the return of the wait, which could find the work done
 
 
 def test_the_library_predicts_as_the_command_does(demo: Path) -> None:

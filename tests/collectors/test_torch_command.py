@@ -199,6 +199,29 @@ def test_of_ranks_that_fail_the_first_is_named_and_its_code_is_the_commands(tmp_
     )
 
 
+def test_the_first_to_leave_its_loop_gives_the_code_though_its_process_takes_longer_to_end(
+    tmp_path: Path,
+) -> None:
+    """Rank 1 leaves with 7 and is gone a second later; rank 0 leaves and is gone in the meantime."""
+    pytest.importorskip("torch")
+    fails = LOOP.replace(
+        "        steps.step()\n",
+        "        steps.step()\n"
+        "        if number == 7 and os.environ['RANK'] == '1':\n"
+        "            import atexit, time\n"
+        "            atexit.register(time.sleep, 2)\n"
+        "            sys.exit(7)\n"
+        "        if number == 7:\n"
+        "            import pathlib, time\n"
+        "            while '\"status\": \"failed\"' not in (pathlib.Path(os.environ['TRACEBOUND_RUN'])\n"
+        "                / 'ranks' / 'rank1.json').read_text(): time.sleep(0.01)\n"
+        "            raise RuntimeError('the other one is gone')\n",
+    )
+    done = collect(tmp_path / "run", sys.executable, "-c", fails, options=("--processes", "2"))
+    assert "note: rank 1 was the first to end, " in done.stderr
+    assert done.returncode == 7
+
+
 def test_a_rank_that_never_called_is_named(tmp_path: Path) -> None:
     """Without torch: what the command checks are records, here one of rank 0, which ended well."""
     program = (
