@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 from analyzer.comparison.result import PhasePair, Prediction, Replayed
 from analyzer.diagnosis import Diagnosis
@@ -63,10 +63,16 @@ def _held(row: PredictedChange, head: PhasePair, tested: Collection[str]) -> Pre
         observed_step_ns=head.b.mean,
         observed_ci95_ns=(low, high),
         verdict="confirmed" if low <= last and first <= high else "refuted",
-        because="whether both runs did the same work cannot be shown"
-        if head.work.same_work == UNPROVEN
-        else "",
+        because="; ".join(_limits(row, head)),
     )
+
+
+def _limits(row: PredictedChange, head: PhasePair) -> Iterator[str]:
+    """What a verdict does not settle."""
+    if head.work.same_work == UNPROVEN:
+        yield "whether both runs did the same work cannot be shown"
+    if row.windows < head.a.n:
+        yield f"predicted from {row.windows} of A's {head.a.n} steps, whose mean may be another"
 
 
 def _captured(a: Replayed, b: Replayed) -> bool:

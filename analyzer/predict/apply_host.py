@@ -7,8 +7,9 @@ import numpy as np
 from analyzer.predict.changes import Host, NoSync
 from analyzer.predict.draft import Draft
 from analyzer.predict.edges import EdgeKind
+from analyzer.predict.event_graph import kind_of_lag
 from analyzer.predict.forward import NEVER
-from analyzer.predict.host_edges import CALL_NS
+from analyzer.predict.host_edges import CALL_UNKNOWN
 from analyzer.predict.host_events import Role
 
 
@@ -42,7 +43,7 @@ def _remove_waits(draft: Draft) -> None:
     own = table.kind == EdgeKind.HOST
     draft.set_lags(np.flatnonzero(own & wait[table.target]), 0)
     low, high = draft.assume("call_ns")
-    unknown = np.flatnonzero(own & other[table.target] & (table.least_ns == CALL_NS))
+    unknown = np.flatnonzero(own & other[table.target] & (kind_of_lag(graph, table) == CALL_UNKNOWN))
     draft.set_lags(unknown, draft.by_end(low, high))
     draft.notes.append(
         "what the host reads after a removed wait may not be there yet: whether the program allows it is not checked"

@@ -121,7 +121,7 @@ def event_graph(graphs: Sequence[RankGraph], joint: Joint) -> EventGraph:
                 graph.edges,
                 target=graph.edges.target + place.host,
                 source=graph.edges.source + place.host,
-                sample=np.where(graph.edges.sample >= 0, graph.edges.sample * 1_000 + graph.rank, -1),
+                sample=np.where(graph.edges.sample >= 0, graph.edges.sample * len(graphs) + len(parts), -1),
             )
         )
     meetings, ends, joined = _meetings(places, joint, at_ns, body_ns, size)
@@ -146,6 +146,11 @@ def event_graph(graphs: Sequence[RankGraph], joint: Joint) -> EventGraph:
         0,
     )
     return _in_time(whole)
+
+
+def kind_of_lag(graph: EventGraph, table: Edges) -> IntArray:
+    """(e,) ``sample`` as the edge's own rank numbers it, -1 of none."""
+    return np.where(table.sample >= 0, table.sample // len(graph.ranks), -1)
 
 
 def _in_time(graph: EventGraph) -> EventGraph:

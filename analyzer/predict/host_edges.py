@@ -20,18 +20,19 @@ CALL_NS = 2_000
 """What a waiting call takes that waits for nothing, where the capture shows none (assumed)."""
 LOOK_BACK = 4
 """So many works of another thread may be the last before a wait for the whole device, once times change."""
-_OF_RETURNS, _OF_HANDOVERS = 100, 99
-"""Kinds of lags, for ``Edges.sample``."""
+_OF_RETURNS, _OF_HANDOVERS, CALL_UNKNOWN = 100, 99, 98
+"""Kinds of lags, for ``Edges.sample``; the last: own time of a call whose duration without a wait nothing shows."""
 
 
 def host_edges(account: RankAccount, events: HostEvents, waits: Waits) -> Edges:
     """All edges into host events. Device work is numbered behind the host's events."""
     rows = events.follows
-    least, binds = _own_time(account, events, rows, waits)
+    least, binds, unknown = _own_time(account, events, rows, waits)
     unexplained = binds & (events.blocked_ns[rows] > account.constants.quiet_ns)
     own = edges(
         rows, rows - 1, EdgeKind.HOST, binds=binds, inferred=unexplained,
         least_ns=np.where(unexplained, least - events.blocked_ns[rows], least),
+        sample=np.where(unknown, CALL_UNKNOWN, -1),
     )  # fmt: skip
     return join_edges(
         [
@@ -46,11 +47,11 @@ def host_edges(account: RankAccount, events: HostEvents, waits: Waits) -> Edges:
 
 def _own_time(
     account: RankAccount, events: HostEvents, rows: IntArray, waits: Waits
-) -> tuple[IntArray, BoolArray]:
-    """The least time from the thread's previous event, and whether all observed time was its own."""
+) -> tuple[IntArray, BoolArray, BoolArray]:
+    """The least time since the previous event; whether all observed time was its own; whether CALL_NS stands in."""
     calls = account.calls
     since = events.at_ns[rows] - events.at_ns[rows - 1]
-    least, binds = since.copy(), np.ones(len(rows), bool)
+    least, binds, unknown = since.copy(), np.ones(len(rows), bool), np.zeros(len(rows), bool)
     held = np.zeros(len(calls), bool)
     held[waits.last[waits.held]] = True
     free_ns = _free_call_ns(account, waits)
@@ -58,8 +59,9 @@ def _own_time(
         row, call = rows[at], int(events.call[rows[at]])
         if held[call]:
             done = events.at_ns[row - 1] - events.at_ns[events.entry[row]]
-            left = free_ns.get(int(calls.kind[call]), CALL_NS) - done
-            least[at], binds[at] = min(max(left, 0), since[at]), False
+            free = free_ns.get(int(calls.kind[call]))
+            left = (CALL_NS if free is None else free) - done
+            least[at], binds[at], unknown[at] = min(max(left, 0), since[at]), False, free is None
     resumes = np.flatnonzero(events.role[rows] == Role.RESUME)
     activity = thread_activity(account.trace.process) if len(resumes) else {}
     for at in resumes.tolist():
@@ -67,7 +69,7 @@ def _own_time(
         before = _last_before(activity.get(int(events.thread[row])), int(events.at_ns[row]))
         busy = 0 if before is None else before - int(events.at_ns[row - 1])
         least[at], binds[at] = max(min(busy, int(since[at])), 0), False
-    return least, binds
+    return least, binds, unknown
 
 
 def _last_before(instants: IntArray | None, at_ns: int) -> int | None:

@@ -80,7 +80,6 @@ class RankGraph:
     host_windows: IntArray | None
     measured: Measured
     memory_bytes_per_s: int | None
-    burst_gap_ns: int
 
 
 def rank_graph(account: RankAccount, rank: int, small: BoolArray | None = None) -> RankGraph | None:
@@ -122,7 +121,6 @@ def rank_graph(account: RankAccount, rank: int, small: BoolArray | None = None) 
         host_windows=host_windows,
         measured=_measured(account),
         memory_bytes_per_s=None if info is None else info.memory_bytes_per_s,
-        burst_gap_ns=max((known.burst_gap_ns for known in account.account.built.values()), default=0),
     )
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from analyzer.model import IntArray
+from analyzer.predict.edges import EdgeKind
 from analyzer.predict.event_graph import EventGraph
 from analyzer.predict.forward import Scenarios, observed, replay
 from analyzer.predict.steps import Steps, step_lengths
@@ -93,7 +94,8 @@ def _with_learned_lags(graph: EventGraph, window: IntArray, lag: IntArray) -> In
     """Lags of even steps as the median of the same kind on odd ones, where there are any."""
     table, learned = graph.edges, lag.copy()
     of = window[table.target]
-    kind = np.where(table.binds & (of >= 0), table.sample, -1)
+    learnable = table.binds & (of >= 0) & (table.kind != EdgeKind.HOST)  # a thread's own time is no lag
+    kind = np.where(learnable, table.sample, -1)
     for sample in np.unique(kind[kind >= 0]).tolist():
         mine = np.flatnonzero(kind == sample)
         odd, even = mine[of[mine] % 2 == 1], mine[of[mine] % 2 == 0]

@@ -25,7 +25,7 @@ def pair(b: Replayed = CAPTURED, **changes: Any) -> PhasePair:
 
 
 def held(low: float, high: float, made: PhasePair, *tested: str, spec: str = "graph-capture") -> Prediction:
-    predicted = change(spec, predicted_step_ns=(round(low * MS), round(high * MS)))
+    predicted = change(spec, windows=50, predicted_step_ns=(round(low * MS), round(high * MS)))
     (found,) = held_predictions(diagnosis(whatif=whatif(predicted)), made, tested)
     return found
 
@@ -86,6 +86,13 @@ def test_different_work_tests_nothing_and_unverifiable_work_says_so() -> None:
         "confirmed",
         "whether both runs did the same work cannot be shown",
     )
+
+
+def test_a_prediction_from_a_part_of_the_steps_says_so() -> None:
+    predicted = change(windows=12, predicted_step_ns=(7 * MS, 9 * MS))
+    (found,) = held_predictions(diagnosis(whatif=whatif(predicted)), pair(), ())
+    assert found.verdict == "confirmed"
+    assert found.because == "predicted from 12 of A's 50 steps, whose mean may be another"
 
 
 def test_too_few_steps_test_nothing() -> None:
