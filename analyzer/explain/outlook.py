@@ -198,10 +198,10 @@ class _Replays:
         """One change in one phase and scope. ``most_ns``: a bound on what it gives, per step."""
         steps, replayed = self.covered.get(key), self._done[spec]
         prediction: Prediction | None = None
-        because = "" if steps else _NO_STEPS
+        because = _too_few(0 if steps is None else len(steps))
         if isinstance(replayed, UsageError):
             because = replayed.why
-        elif steps:
+        elif steps is not None and not because:
             prediction = replayed.predict(steps, self.checked)
         return PredictedChange(
             change=spec,
@@ -236,6 +236,17 @@ def _bound(prediction: Prediction | None) -> int | None:
     if prediction is None or prediction.most_gain_ns is None:
         return None
     return math.ceil(prediction.most_gain_ns)
+
+
+def _too_few(steps: int) -> str:
+    """Why so few steps of a phase are not predicted, "" where there are enough: others' steps do not check them."""
+    if steps >= LEAST_STEPS:
+        return ""
+    return (
+        f"{steps} of this phase's steps are replayed: at least {LEAST_STEPS} are needed"
+        if steps
+        else _NO_STEPS
+    )
 
 
 def _range(prediction: Prediction, most_ns: int | None) -> tuple[int, int]:
