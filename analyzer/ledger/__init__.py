@@ -1,1 +1,1 @@
-"""Byte ledgers: what each rank moves from and to device memory in a step, entry by entry, with the source of each figure."""
+"""Byte ledgers: what each rank moves from and to device memory in a step, each figure with its source."""
