@@ -1,7 +1,7 @@
 """What a ledger file holds: the TOML's tables, field by field.
 
-A ledger is a model of one kind of step: the bytes that each rank moves from and to device memory, counted each time that
-they must cross. Caches can serve them instead: a counter measures that, and stands in another column.
+A ledger is a model of one kind of step: the bytes that each rank moves from and to device memory, counted each
+time that they must cross. Caches can serve them instead: a counter measures that, and stands in another column.
 """
 
 from __future__ import annotations
