@@ -86,13 +86,18 @@ class DeviceBandwidth(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
 
 class Uncounted(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A tensor of the checkpoint that no rule knows. Its bytes are in no entry."""
+    """A tensor of the checkpoint that is in no entry: no rule knows it, or a step does not read it.
+
+    Several that differ only in numbers of their names (``*`` in ``name``) can be one row: ``bytes`` is their sum,
+    ``shape`` that of each.
+    """
 
     name: str
     dtype: str
     shape: list[int]
     bytes: int
     why: str
+    tensors: int = 1
 
 
 class Ledger(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
