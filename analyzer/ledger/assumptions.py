@@ -9,16 +9,19 @@ from dataclasses import dataclass
 from analyzer.ledger.cache import CacheStep
 from analyzer.ledger.config import ModelConfig
 from analyzer.ledger.dtypes import FLOATS
-from analyzer.ledger.inventory import FOREIGN, Inventory
+from analyzer.ledger.inventory import Inventory
 from analyzer.ledger.layout import Parallel
-from analyzer.ledger.names import PARTS
+from analyzer.ledger.model import FOREIGN
+from analyzer.ledger.names import HEAD_RULE, PARTS
 from analyzer.ledger.routing import Routing
 from analyzer.ledger.weights import Step
 
 
 @dataclass(frozen=True)
 class Facts:
-    """All that a ledger was built from. ``stateless``: layers whose cache or state is not counted."""
+    """All that a ledger was built from. ``stateless``: layers whose cache or state is not counted; ``odd_layers``:
+    with attention of a type that is not known.
+    """
 
     model: ModelConfig
     layout: Parallel
@@ -28,6 +31,7 @@ class Facts:
     cache: CacheStep
     unknown_arithmetic: tuple[str, ...]
     stateless: tuple[int, ...]
+    odd_layers: tuple[int, ...]
     notes: tuple[str, ...]
 
 
@@ -42,6 +46,14 @@ def assumptions(facts: Facts) -> list[str]:
         *_products(facts),
         *_left_out(facts),
     ]
+
+
+def missing(facts: Facts) -> Iterator[str]:
+    """Ends of the model that the checkpoint lacks."""
+    if facts.inventory.embedding is None:
+        yield "no embedding table is among the tensors: its rows are not counted"
+    if not any(item.known.rule is HEAD_RULE for item in facts.inventory.items):
+        yield "no output head is among the tensors: it is not counted"
 
 
 def _step(facts: Facts) -> Iterator[str]:
@@ -107,7 +119,10 @@ def _cache(facts: Facts) -> Iterator[str]:
     model, cache = facts.model, facts.cache
     yield f"every sequence has {cache.context} tokens in the cache, stored as {cache.cache_dtype}"
     if model.latent is not None:
-        yield "latent vectors are read whole by every rank of the tensor group; products absorb the up-projection"
+        yield (
+            "latent vectors are read whole by every rank of the tensor group; products absorb the up-projection"
+            " kv_b_proj, which is counted as stored (engines can keep its halves in another type)"
+        )
         if model.latent.index_topk is not None:
             yield f"sparse attention reads at most {model.latent.index_topk} tokens per sequence"
     elif facts.layout.tensor > model.kv_heads:
@@ -138,6 +153,12 @@ def _left_out(facts: Facts) -> Iterator[str]:
     if facts.stateless:
         layers = ", ".join(map(str, facts.stateless[:5])) + (", ..." if len(facts.stateless) > 5 else "")
         yield f"not counted: cache or state of layers {layers}, whose kind or dimensions no rule knows"
+    if facts.odd_layers:
+        yield (
+            f"layer_types of {len(facts.odd_layers)} layers with attention is not known: counted as full attention,"
+            f" from layer {facts.odd_layers[0]}"
+        )
+    yield from missing(facts)
     reasons: dict[str, list[int]] = {}
     for tensor, why in facts.inventory.uncounted:
         reasons.setdefault(FOREIGN if why.startswith(FOREIGN) else why, []).append(tensor.bytes)

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 from analyzer.ledger.layout import Parallel
 from analyzer.ledger.model import Basis, Entry, Kind, Phase
 from analyzer.ledger.names import PhaseName
 
 ORDER: tuple[PhaseName, ...] = ("embedding", "attention", "feed-forward", "head")
+
+
+KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
 class Key(NamedTuple):
@@ -65,9 +68,16 @@ class Books:
         phases.sort()
         many = self.layout.pipeline > 1
         return [
-            Phase(name=f"stage {stage} {phase}" if many else phase, entry=entries[stage, phase])
+            Phase(
+                name=f"stage {stage} {phase}" if many else phase,
+                entry=sorted(entries[stage, phase], key=_entry_order),
+            )
             for _, stage, phase in phases
         ]
+
+
+def _entry_order(entry: Entry) -> tuple[int, str, str, list[int]]:
+    return KINDS.index(entry.kind), entry.name, entry.dtype or "", entry.ranks
 
 
 def _place(stage: int, phase: PhaseName, stages: int) -> tuple[int, int]:

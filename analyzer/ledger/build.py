@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from analyzer.errors import TraceError, UsageError
-from analyzer.ledger.assumptions import Facts, assumptions
+from analyzer.ledger.assumptions import Facts, assumptions, missing
 from analyzer.ledger.books import Books
 from analyzer.ledger.cache import Cache, CacheStep
 from analyzer.ledger.checkpoint import Checkpoint, read_checkpoint
@@ -94,15 +94,16 @@ def build(folder: str | Path, request: Request) -> Built:
     Cache(books, model, cache_step).book(attention, linear if model.linear is not None else ())
     stateless = neither if model.linear is not None else (*neither, *linear)
     facts = Facts(
-        model,
-        layout,
-        inventory,
-        routing,
-        step,
-        cache_step,
-        tuple(weights.unknown_arithmetic),
-        stateless,
-        checkpoint.notes,
+        model=model,
+        layout=layout,
+        inventory=inventory,
+        routing=routing,
+        step=step,
+        cache=cache_step,
+        unknown_arithmetic=tuple(weights.unknown_arithmetic),
+        stateless=stateless,
+        odd_layers=tuple(layer for layer in attention if model.layer_kinds[layer] == "other"),
+        notes=checkpoint.notes,
     )
     return Built(_ledger(request, facts, books), _warnings(facts))
 
@@ -222,4 +223,8 @@ def _warnings(facts: Facts) -> tuple[str, ...]:
         found.append(
             f"the state of {len(facts.stateless)} layers is not counted: see the ledger's assumptions"
         )
-    return tuple(found)
+    if facts.odd_layers:
+        found.append(
+            f"layer_types of {len(facts.odd_layers)} layers with attention is not known: counted as full"
+        )
+    return (*found, *missing(facts))

@@ -44,11 +44,11 @@ class Cache:
                 self._state(layer, self.model.linear)
 
     def tokens_read(self, layer: int) -> int:
-        """Of one sequence's cache, by attention in ``layer``."""
+        """Of one sequence's cache, by attention in ``layer``. A window of n tokens holds the new one, too."""
         kind, window, context = self.model.layer_kinds[layer], self.model.window, self.step.context
         if window is None or kind in ("full", "other"):
             return context
-        return context % window if kind == "chunked" else min(context, window)
+        return context % window if kind == "chunked" else min(context, window - 1)
 
     def _keys_and_values(self, layer: int) -> None:
         model, step, group = self.model, self.step, self.books.layout.tensor

@@ -11,12 +11,11 @@ from analyzer.errors import TraceError
 from analyzer.ledger.checkpoint import Checkpoint
 from analyzer.ledger.config import ModelConfig
 from analyzer.ledger.headers import Tensor
-from analyzer.ledger.model import Uncounted
-from analyzer.ledger.names import BEYOND_LAYERS, HEAD_RULE, Known, beyond, classify
+from analyzer.ledger.model import FOREIGN, Uncounted
+from analyzer.ledger.names import BEYOND_LAYERS, HEAD_RULE, PARTS, Known, beyond, classify
 from analyzer.ledger.quantization import PLAIN, Packing, packing
-from analyzer.ledger.shares import axes_of
+from analyzer.ledger.shares import axes_of, share
 
-FOREIGN = "no rule knows it"
 TIED = "tied: the head reads the embedding table"
 _UNORDERED = "activation order is off (desc_act): kernels do not read it"
 _UNNAMED = "the index does not name it"
@@ -80,6 +79,7 @@ def take(checkpoint: Checkpoint, model: ModelConfig) -> Inventory:
         uncounted += [(item.tensor, TIED) for item in head]
         items.append(_tied_head(embedding))
     _check_layers(items, model, checkpoint.config_path)
+    _check_widths(items, model, checkpoint.config_path)
     return Inventory(
         tuple(items), embedding, tied, tuple(uncounted), _expert_layers(items, model, checkpoint)
     )
@@ -117,6 +117,25 @@ def _check_layers(items: Iterable[Item], model: ModelConfig, config_path: str) -
         shown = ", ".join(map(str, missing[:5])) + (", ..." if len(missing) > 5 else "")
         why = f"is {model.layers}, but no known tensor belongs to layer {shown}"
         raise TraceError(config_path, "num_hidden_layers", why, _HINT)
+
+
+def _check_widths(items: Iterable[Item], model: ModelConfig, config_path: str) -> None:
+    """The cache is counted by the config's heads: the projections that fill it must have as many outputs."""
+    keys, values = model.kv_heads * model.head_dim, model.kv_heads * model.value_head_dim
+    wanted = {"o_proj": model.heads * model.value_head_dim}
+    if model.latent is None:
+        wanted |= {"k_proj": keys, "v_proj": values, "qkv_proj": model.heads * model.head_dim + keys + values}
+    else:
+        wanted["kv_a_proj_with_mqa"] = model.latent.kv_lora_rank + model.latent.qk_rope_head_dim
+    for item in items:
+        _, inside, name = item.known.module.rpartition(".self_attn.")
+        if not inside or name not in wanted or PARTS[item.known.part].what != "weight":
+            continue
+        matrix = share(item.tensor, item.known, item.axes, item.packed, 1, 0, model)
+        found, side = (matrix.inputs, "inputs") if name == "o_proj" else (matrix.outputs, "outputs")
+        if found is not None and found != wanted[name]:
+            why = f"{item.tensor.name} has {found} {side}; the heads that are declared need {wanted[name]}"
+            raise TraceError(config_path, "num_attention_heads, num_key_value_heads, head_dim", why, _HINT)
 
 
 def _expert_layers(items: Iterable[Item], model: ModelConfig, checkpoint: Checkpoint) -> tuple[int, ...]:

@@ -22,6 +22,8 @@ Kind = Literal[
     "quantization-metadata",  # scales and zero points
     "replicated-reads",  # the same tensor read by every rank of a group: norms, routers, embeddings that are not split
 ]
+FOREIGN = "no rule knows it"
+"""How ``why`` of a tensor begins that a step may read, but that is not known."""
 Basis = Literal["header", "model", "measured", "declared"]
 """Where a figure comes from: a checkpoint's tensor headers, a formula, a measurement, or the user's word."""
 

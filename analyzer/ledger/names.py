@@ -126,7 +126,7 @@ UNREAD: tuple[Unread, ...] = (
     ),
     Unread(r".*\.weight_shape", "a shape that engines read when loading"),
 )
-BEYOND_LAYERS = "beyond num_hidden_layers (multi-token prediction): not read in ordinary decode"
+BEYOND_LAYERS = "multi-token prediction (beyond num_hidden_layers): not read in ordinary decode"
 
 _VECTOR = {0: "", 1: "o"}
 _OUT_IN = {0: "", 1: "o", 2: "oi", 3: "o.."}
