@@ -12,7 +12,7 @@ from analyzer.ledger.dtypes import FLOATS
 from analyzer.ledger.inventory import Inventory
 from analyzer.ledger.layout import Parallel
 from analyzer.ledger.model import FOREIGN
-from analyzer.ledger.names import HEAD_RULE, PARTS
+from analyzer.ledger.names import HEAD_RULE
 from analyzer.ledger.routing import Routing
 from analyzer.ledger.weights import Step
 
@@ -61,7 +61,7 @@ def _step(facts: Facts) -> Iterator[str]:
     if facts.step.weights_dtype is None:
         stored: Counter[str] = Counter()
         for item in facts.inventory.items:
-            if item.tensor.dtype in FLOATS and PARTS[item.known.part].what == "weight":
+            if item.tensor.dtype in FLOATS and item.known.what == "weight":
                 stored[item.tensor.dtype] += item.tensor.bytes
         usual = max(stored, key=lambda dtype: stored[dtype], default=facts.step.compute_dtype)
         yield "weights are read in the type in which the headers store them"

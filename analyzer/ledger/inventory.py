@@ -12,7 +12,7 @@ from analyzer.ledger.checkpoint import Checkpoint
 from analyzer.ledger.config import ModelConfig
 from analyzer.ledger.headers import Tensor
 from analyzer.ledger.model import FOREIGN, Uncounted
-from analyzer.ledger.names import BEYOND_LAYERS, HEAD_RULE, PARTS, Known, beyond, classify
+from analyzer.ledger.names import BEYOND_LAYERS, HEAD_RULE, Known, beyond, classify
 from analyzer.ledger.quantization import PLAIN, Packing, packing
 from analyzer.ledger.shares import axes_of, share
 
@@ -57,7 +57,7 @@ def take(checkpoint: Checkpoint, model: ModelConfig) -> Inventory:
     items: list[Item] = []
     uncounted: list[tuple[Tensor, str]] = [(tensor, _UNNAMED) for tensor in checkpoint.unnamed]
     embedding: Tensor | None = None
-    for tensor in tensors.values():
+    for _, tensor in sorted(tensors.items()):  # the same ledger however the tensors lie in their files
         known = classify(tensor.name, model.layers)
         if (
             isinstance(known, Known)
@@ -129,7 +129,7 @@ def _check_widths(items: Iterable[Item], model: ModelConfig, config_path: str) -
         wanted["kv_a_proj_with_mqa"] = model.latent.kv_lora_rank + model.latent.qk_rope_head_dim
     for item in items:
         _, inside, name = item.known.module.rpartition(".self_attn.")
-        if not inside or name not in wanted or PARTS[item.known.part].what != "weight":
+        if not inside or name not in wanted or item.known.what != "weight":
             continue
         matrix = share(item.tensor, item.known, item.axes, item.packed, 1, 0, model)
         found, side = (matrix.inputs, "inputs") if name == "o_proj" else (matrix.outputs, "outputs")

@@ -45,10 +45,13 @@ class Unread(NamedTuple):
     why: str
 
 
+What = Literal["weight", "bias", "metadata", "parameter"]
+
+
 class Part(NamedTuple):
     """What a tensor's last name says. ``axes``: per number of dimensions, the axes' meaning: o(ut), i(n) or other."""
 
-    what: Literal["weight", "bias", "metadata", "parameter"]
+    what: What
     axes: Mapping[int, str]
 
 
@@ -60,6 +63,11 @@ class Known(NamedTuple):
     layer: int | None
     expert: int | None
     module: str  # the name without the part
+
+    @property
+    def what(self) -> What:
+        """Of a module's tensors, which this is."""
+        return what_of(self.rule, self.part)
 
 
 _MLP = r"(?:mlp|feed_forward|block_sparse_moe)"
@@ -156,6 +164,12 @@ PARTS: Mapping[str, Part] = {
     "": Part("parameter", _VECTOR),  # a parameter of its own, without a last name
 }
 """Last names of tensors: the matrix itself, packed forms of it, and what belongs to its quantization."""
+
+
+def what_of(rule: Rule, part: str) -> What:
+    """Stacked experts are matrices also where their tensor has no last name."""
+    return "weight" if rule.stacked and part == "" else PARTS[part].what
+
 
 _NUMBER = re.compile(r"(?<=\.)\d+(?=\.)")
 _LAYER = re.compile(r"(?:(?:model|language_model)\.)*layers\.#\.(.+)")

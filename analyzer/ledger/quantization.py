@@ -52,7 +52,7 @@ def quantization(config: Mapping[str, Any], path: str) -> Quantization:
             "write the ledger by hand (docs/ledger.md), or give a GPTQ, AWQ, FP8 or compressed-tensors checkpoint",
         )
     if method == "compressed-tensors" or isinstance(values.get("config_groups"), dict):
-        return _compressed(values, method or None)
+        return _compressed(values, method or "compressed-tensors")
     if method == "fp8" or str(values.get("quant_algo", "")).upper().startswith("FP8"):
         return Quantization(method or "modelopt", 8, "fp8")
     if "NVFP4" in str(values.get("quant_algo", "")).upper():
@@ -66,7 +66,7 @@ def quantization(config: Mapping[str, Any], path: str) -> Quantization:
     )
 
 
-def _compressed(values: Mapping[str, Any], method: str | None) -> Quantization:
+def _compressed(values: Mapping[str, Any], method: str) -> Quantization:
     groups = values.get("config_groups")
     weights, inputs = set(), set()
     for group in groups.values() if isinstance(groups, dict) else ():
@@ -137,16 +137,9 @@ def arithmetic_of(dtype: str, packed: Packing, quant: Quantization, compute_dtyp
     device table has no peak for it (int8).
     """
     plain = ARITHMETIC.get(compute_dtype)
-    if dtype in ARITHMETIC:
-        return plain
-    if dtype.startswith("F8_") and quant.method is None:
-        return "fp8"
-    if quant.activation == "fp4" and packed.factor != 2:
-        return "fp8" if dtype.startswith("F8_") else plain
-    return (
-        plain
-        if quant.activation is None
-        else None
-        if quant.activation.startswith("int")
-        else quant.activation
-    )
+    inputs = quant.activation
+    if dtype in ARITHMETIC or inputs is None:
+        return "fp8" if dtype.startswith("F8_") and quant.method is None else plain
+    if inputs == "fp4" and not (dtype == "F4" or (dtype == "U8" and packed.factor == 2)):
+        return "fp8" if dtype.startswith("F8_") else plain  # layers that were left wider than the others
+    return None if inputs.startswith("int") else inputs

@@ -51,19 +51,19 @@ def share(
     tensor: Tensor, known: Known, axes: str, packed: Packing, group: int, index: int, model: ModelConfig
 ) -> Share:
     """What rank ``index`` of a group of ``group`` reads of ``tensor`` (of stacked experts: of one of them)."""
-    split, part = known.rule.split, PARTS[known.part]
-    if split == "row" and part.what == "bias" and index > 0:
+    split = known.rule.split
+    if split == "row" and known.what == "bias" and index > 0:
         return Share(0)  # it is added once, after the sum over the group
     letter = {"row": "i", "whole": ""}.get(split, "o")
     extents = [
-        _extent(extent, split, group, index, model, tensor, part.what == "metadata")
+        _extent(extent, split, group, index, model, tensor, known.what == "metadata")
         if axis == letter
         else extent
         for axis, extent in zip(axes, tensor.shape, strict=True)
         if axis != "e"
     ]
     elements = math.prod(extents)
-    if not known.rule.product or part.what != "weight":
+    if not known.rule.product or known.what != "weight":
         return Share(elements)
     return _matrix(elements, extents, axes.removeprefix("e"), packed)
 

@@ -12,7 +12,7 @@ from analyzer.ledger.dtypes import BITS, FLOATS, arithmetic_bits
 from analyzer.ledger.inventory import Inventory, Item
 from analyzer.ledger.layout import Parallel
 from analyzer.ledger.model import Kind
-from analyzer.ledger.names import PARTS, Rule
+from analyzer.ledger.names import Rule, What, what_of
 from analyzer.ledger.quantization import Packing, arithmetic_of
 from analyzer.ledger.routing import Routing
 from analyzer.ledger.shares import Share, share
@@ -92,9 +92,9 @@ class Weights:
             self._shares[key] = shares
         return shares
 
-    def _read_dtype(self, dtype: str, part: str) -> str:
-        """As what a tensor is read: as stored, or plain weights as what they are loaded as."""
-        plain = dtype in FLOATS and PARTS[part].what != "metadata"
+    def _read_dtype(self, dtype: str, what: What) -> str:
+        """As what a tensor is read: as stored, or plain weights and biases as what they are loaded as."""
+        plain = dtype in FLOATS and what in ("weight", "bias")
         return self.step.weights_dtype if plain and self.step.weights_dtype is not None else dtype
 
     def _stage(self, item: Item) -> int:
@@ -104,7 +104,7 @@ class Weights:
 
     def _dense(self, item: Item) -> None:
         shares = self._of_group(item, self.layout.tensor)
-        dtype = self._read_dtype(item.tensor.dtype, item.known.part)
+        dtype = self._read_dtype(item.tensor.dtype, item.known.what)
         kind, name = self._kind(item)
         rule = item.known.rule
         key = Key(self._stage(item), rule.phase, kind, name, dtype)
@@ -116,7 +116,7 @@ class Weights:
 
     def _kind(self, item: Item) -> tuple[Kind, str]:
         rule, tensor = item.known.rule, self.layout.tensor
-        if PARTS[item.known.part].what == "metadata":
+        if item.known.what == "metadata":
             return "quantization-metadata", rule.label if rule.label.endswith(
                 "scales"
             ) else f"scales of {rule.label}"
@@ -147,8 +147,8 @@ class Weights:
         if routing.uniform is not None:
             touched, tokens = held.count * routing.uniform.touched, held.count * routing.uniform.tokens
         shares = self._of_group(held.example, self.layout.expert_tensor)
-        dtype = self._read_dtype(form.dtype, form.part)
-        metadata = PARTS[form.part].what == "metadata"
+        what = what_of(form.rule, form.part)
+        dtype, metadata = self._read_dtype(form.dtype, what), what == "metadata"
         kind: Kind = "quantization-metadata" if metadata else "routed-experts"
         key = Key(
             stage, form.rule.phase, kind, "scales of routed experts" if metadata else form.rule.label, dtype
@@ -183,7 +183,7 @@ class Weights:
         """``touched`` times the share's bytes are read, for ``tokens`` products with it."""
         found.bytes[place] += touched * mine.elements * BITS[key.dtype] / 8
         found.tensors[place] += tensors
-        if not item.known.rule.product or PARTS[item.known.part].what != "weight":
+        if not item.known.rule.product or item.known.what != "weight":
             return
         if mine.weights is None or mine.inputs is None or mine.outputs is None:
             found.flop = None
