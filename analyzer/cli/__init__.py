@@ -14,6 +14,7 @@ from analyzer.analysis import Analysis
 from analyzer.cli import calc
 from analyzer.cli import compare as comparing
 from analyzer.cli import history as keeping
+from analyzer.cli import ledger as bytes_moved
 from analyzer.cli import options as opt
 from analyzer.cli import whatif as predicting
 from analyzer.cli.console import GateError, ending, out, say, warn
@@ -261,6 +262,8 @@ def collect(context: typer.Context) -> None:
 
     raise typer.Exit(collectors.main(context.args, prog="tracebound collect"))
 
+
+app.add_typer(bytes_moved.app)
 
 app.add_typer(calc.app)
 
