@@ -246,7 +246,7 @@ def _decimal_comma(cells: Iterable[_Cells], path: str) -> bool:
     for cell in cells:
         for name, (_, value) in cell.metrics.items():
             text = value.strip()
-            if name.endswith(("Size", "Name", "ID")) or not _NUMBER.fullmatch(text):
+            if name.endswith(("Size", "Name", "ID", "CC")) or not _NUMBER.fullmatch(text):
                 continue
             last_comma, last_point = text.rfind(","), text.rfind(".")
             if last_comma >= 0 and last_point >= 0:
