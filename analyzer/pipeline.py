@@ -23,6 +23,9 @@ from analyzer.diagnosis import (
 from analyzer.errors import TraceError, UsageError
 from analyzer.explain import absent_device, cautions, profiling_cost, quality, run, summary
 from analyzer.explain.advice import advice_for
+from analyzer.explain.bytes import account as byte_account
+from analyzer.explain.bytes.given import Given
+from analyzer.explain.bytes.given import given as read_given
 from analyzer.explain.focus import focus_rank
 from analyzer.explain.host.look_first import look_first
 from analyzer.explain.launches.queue import join_queues
@@ -68,6 +71,8 @@ class Options:
     changes: Sequence[str] = ()  # SPECs of changes to replay besides each explanation's own
     assume: Sequence[str] = ()  # NAME=NS or NAME=LOW..HIGH
     own_changes: bool = True  # replay each explanation's intervention
+    ledger: str | Path | None = None  # a byte ledger of these steps
+    counters: Sequence[str | Path] = ()  # CSV files of Nsight Compute: FILE, or RANK=FILE
 
 
 def analyze(
@@ -91,8 +96,10 @@ def analyze(
     asked.checked()
     rules = load_rules(options.rules)
     limits = thresholds.resolve(options.thresholds, rules)
+    given_bytes = read_given(options.ledger, options.counters, capture.ranks)
     capture, zero = on_one_zero(capture)
-    reports = _report_ranks(capture, options, rules, limits, progress, executor)
+    reports = _report_ranks(capture, options, rules, limits, given_bytes, progress, executor)
+    reports = byte_account.with_ledger(reports, given_bytes, limits)
     reports = run.with_records(reports, capture, zero)
     joint = join_reports(reports, capture.missing_ranks, world_known=_world_known(capture))
     reports, paths = joint.reports, joint.paths
@@ -103,6 +110,7 @@ def analyze(
     detail = _focus(reports, per_phase, account).detail
     host_rollups = [row for report in reports for row in report.host_rollups]
     predicted = outlook(joint, _hypotheses(capture, joint, limits), asked)
+    bytes_, hypotheses = byte_account.bytes_account(joint, capture, given_bytes, predicted.hypotheses)
     diagnosis = Diagnosis(
         format=FORMAT,
         format_version=FORMAT_VERSION,
@@ -121,7 +129,7 @@ def analyze(
         kernels=[kernel for report in reports for kernel in report.kernels],
         kernel_shapes=[shape for report in reports for shape in report.shapes],
         host_culprits=[culprit for report in reports for culprit in report.culprits],
-        hypotheses=[advice.verdict(row) for row in predicted.hypotheses],
+        hypotheses=[advice.verdict(row) for row in hypotheses],
         whatif=predicted.whatif,
         collectives=joint.collectives,
         late_ranks=joint.late_ranks,
@@ -130,6 +138,7 @@ def analyze(
         unmeasured=[
             *advice.unmeasured(_unmeasured(capture, joint, advice.no_device)),
             *_unpredicted(predicted, advice.no_device),
+            *([] if advice.no_device else byte_account.unmeasured(given_bytes, bytes_)),
         ],
         quality=quality.ledger(
             capture, [*(entry for report in reports for entry in report.quality), *remarks.quality(joint)]
@@ -147,6 +156,7 @@ def analyze(
         detail=detail[0] if detail is not None else None,
         rules=list(rules.sources),
         shared_devices=summary.shared_devices(capture),
+        bytes=bytes_,
         notes=[
             *([absent_device.sentence(advice.no_device)] if advice.no_device else []),
             *run.notes(capture),
@@ -208,6 +218,7 @@ def _report_ranks(
     options: Options,
     rules: Rules,
     limits: Mapping[str, float],
+    given_bytes: Given,
     progress: Progress,
     executor: Executor | None,
 ) -> list[RankReport]:
@@ -234,6 +245,7 @@ def _report_ranks(
             devices_of[at] == 1,
             shared[rank],
             MOST_EVENTS // len(traces),
+            given_bytes.of_rank(rank),
         )
         for at, (trace, rank) in enumerate(zip(traces, capture.ranks, strict=True))
     ]
@@ -246,11 +258,13 @@ def _report_ranks(
     return reports
 
 
-_Arguments = tuple[Trace | StoredTrace, int, RankOptions, str | None, dict[str, float], bool, list[int], int]
+_Arguments = tuple[
+    Trace | StoredTrace, int, RankOptions, str | None, dict[str, float], bool, list[int], int, Given
+]
 
 
 def _report_one(arguments: _Arguments) -> RankReport:
-    given_trace, rank, options, step_index, limits, sole_device, shared, most_events = arguments
+    given_trace, rank, options, step_index, limits, sole_device, shared, most_events, given_bytes = arguments
     stored = given_trace if isinstance(given_trace, StoredTrace) else None
     trace = given_trace.load() if isinstance(given_trace, StoredTrace) else given_trace
     report = report_rank(
@@ -262,6 +276,7 @@ def _report_one(arguments: _Arguments) -> RankReport:
         sole_device=sole_device,
         shared_gpu_with=shared,
         most_events=most_events,
+        given=given_bytes,
     )
     if stored is None or report.links is None:
         return report

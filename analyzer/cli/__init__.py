@@ -70,6 +70,8 @@ def diagnose(
     output_ranges: opt.OutputRanges = None,
     rules: opt.RulesOption = None,
     threshold: opt.Threshold = None,
+    ledger: opt.LedgerOption = None,
+    counters: opt.CountersOption = None,
     jobs: opt.Jobs = 1,
     output: opt.Output = None,
     format_: opt.FormatOption = opt.Format.MD,
@@ -98,6 +100,8 @@ def diagnose(
             rules=tuple(rules or ()),
             thresholds=opt.thresholds(threshold),
             jobs=jobs,
+            ledger=ledger,
+            counters=tuple(counters or ()),
         )
         kept = keeping.opened(store)
         which = Selection(opt.rank_pattern(rank_regex), opt.rank_list(ranks), device, manifest)

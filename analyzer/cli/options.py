@@ -94,6 +94,24 @@ RulesOption = Annotated[
         show_default=False,
     ),
 ]
+LedgerOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--ledger",
+        metavar="FILE",
+        help="Byte ledger of these steps (TOML): floors, bandwidth-bound, compute-bound.",
+        show_default=False,
+    ),
+]
+CountersOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--counters",
+        metavar="FILE",
+        help="CSV of Nsight Compute with DRAM bytes of these kernels, RANK=FILE for one rank's; may be repeated.",
+        show_default=False,
+    ),
+]
 Output = Annotated[
     str | None,
     typer.Option(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from analyzer.diagnosis.bytes import Bytes
 from analyzer.diagnosis.capture import Constants, Input, Quality, RunFacts, SharedDevice, Steps, Unmeasured
 from analyzer.diagnosis.collectives import Collective, LateRank
 from analyzer.diagnosis.device_work import (
@@ -80,4 +81,5 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     detail: Detail | None = None
     rules: list[str] = []  # rules files read after the built-in one
     shared_devices: list[SharedDevice] = []
+    bytes: Bytes | None = None  # None: neither a ledger nor counters were given
     notes: list[str]

@@ -11,6 +11,7 @@ import jinja2
 from analyzer.diagnosis import Diagnosis
 from analyzer.report import (
     budgets,
+    bytes,
     device_work,
     findings,
     host_work,
@@ -79,6 +80,7 @@ def render(
             answer=overview.answer(diagnosis),
             compact=overview.compact(diagnosis),
             outliers=outliers.outlier_view(diagnosis),
+            bytes=bytes.bytes_view(diagnosis),
             joint=ranks.joint(diagnosis),
             rank_tables=ranks.appendix(diagnosis),
             focus=views.focus_text(diagnosis),

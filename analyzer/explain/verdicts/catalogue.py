@@ -9,7 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from analyzer.categories import HOST_CATEGORIES, LAUNCH_CATEGORIES, Category
-from analyzer.explain.verdicts.facts import GRID, OUTPUT_RANGE, SM_COUNT, SPLIT
+from analyzer.explain.verdicts.facts import (
+    DRAM_COUNTERS,
+    GRID,
+    LEDGER_BYTES,
+    LEDGER_FLOP,
+    OUTPUT_RANGE,
+    SM_COUNT,
+    SPLIT,
+    TENSOR_COUNTERS,
+)
 
 UNKNOWN = frozenset({Category.UNATTRIBUTED})
 INSIDE_GRAPH = UNKNOWN | {Category.GRAPH_UNRESOLVED}
@@ -240,12 +249,46 @@ BETWEEN_RANKS: tuple[Entry, ...] = (
 """Measured where all ranks of a group are in the capture; elsewhere what ``UNMEASURED`` says of them."""
 
 
+_RATES_COULD = INSIDE_GRAPH | {Category.PRIOR_WORK}
+
+RATES: tuple[Entry, ...] = (
+    Entry(
+        id="bandwidth-bound",
+        claim="Kernels on the path run at the memory bandwidth.",
+        quantity="path time of kernels near the memory bandwidth",
+        categories=frozenset({Category.KERNEL}),
+        could_belong=_RATES_COULD,
+        needs=("device", f"{DRAM_COUNTERS} or {LEDGER_BYTES}"),
+        intervention="move fewer bytes: lower precision, fusion, more reuse of what is read",
+        disproof="the same kernels with half the bytes take as long",
+        discriminating_check="HBM counters beside the byte ledger",
+        how_to_measure="",
+        overlaps_with=("kernel-bound", "compute-bound"),
+    ),
+    Entry(
+        id="compute-bound",
+        claim="Kernels on the path run at the arithmetic peak.",
+        quantity="path time of kernels near the arithmetic peak",
+        categories=frozenset({Category.KERNEL}),
+        could_belong=_RATES_COULD,
+        needs=("device", f"{TENSOR_COUNTERS} or {LEDGER_FLOP}"),
+        intervention="fewer or cheaper operations: lower precision where quality allows, sparsity, less recomputation",
+        disproof="the same kernels with half the arithmetic take as long",
+        discriminating_check="tensor-pipe counters on these kernels",
+        how_to_measure="",
+        overlaps_with=("kernel-bound", "bandwidth-bound"),
+    ),
+)
+"""Measured where counters or a ledger are given; elsewhere what ``UNMEASURED`` says of them."""
+
+
 UNMEASURED: tuple[Open, ...] = (
     Open(
         id="bandwidth-bound",
         claim="Kernels on the path run at the memory bandwidth.",
         discriminating_check="HBM counters beside the byte ledger",
-        how_to_measure=f"a byte ledger of the model, or DRAM counters: {COUNTERS}",
+        how_to_measure="a byte ledger (`tracebound ledger build`, then `--ledger`), bytes counted by Nsight Compute "
+        f"(`--counters`), or DRAM counters: {COUNTERS}",
         intervention="move fewer bytes: lower precision, fusion, more reuse of what is read",
         disproof="the same kernels with half the bytes take as long",
         ceiling=INSIDE_GRAPH | {Category.KERNEL, Category.PRIOR_WORK},
@@ -256,7 +299,8 @@ UNMEASURED: tuple[Open, ...] = (
         id="compute-bound",
         claim="Kernels on the path run at the arithmetic peak.",
         discriminating_check="tensor-pipe counters on these kernels",
-        how_to_measure=f"tensor-pipe counters: {COUNTERS}, or Nsight Compute on the named kernels",
+        how_to_measure="a ledger with the arithmetic of its entries (`--ledger`), or tensor-pipe counters: "
+        f"{COUNTERS}, or Nsight Compute on the named kernels (`--counters`)",
         intervention="fewer or cheaper operations: lower precision where quality allows, sparsity, less recomputation",
         disproof="the same kernels with half the arithmetic take as long",
         ceiling=INSIDE_GRAPH | {Category.KERNEL, Category.PRIOR_WORK},

@@ -1,0 +1,80 @@
+"""Where ledger, counters and trace do not fit one another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from analyzer.diagnosis import Hypothesis, MeasuredBytes, RankBytes
+from analyzer.explain.bytes.evidence import BANDWIDTH
+from analyzer.explain.rank_report import RankReport
+
+APART = 0.20
+"""Modelled and counted bytes that differ by more than this share of the modelled ones are a finding."""
+
+_WORDS = {"nsight-compute": "Nsight Compute", "gpu-metrics": "sampled DRAM throughput"}
+
+
+def apart(measured: MeasuredBytes, modelled: int | None) -> bool:
+    """Whether counters contradict the ledger: more than ``APART`` away, and the ledger outside what they leave open."""
+    if modelled is None or measured.disagreement is None or abs(measured.disagreement) <= APART:
+        return False
+    low, high = measured.interval
+    return not low <= modelled <= (modelled if high is None else high)
+
+
+def _sentence(row: RankBytes, measured: MeasuredBytes) -> str:
+    less = (measured.disagreement or 0) < 0
+    why = (
+        "caches serve part of what the ledger counts, or its routing, context or layout is not that of the run"
+        if less
+        else "the step moves what the ledger lacks (activations, workspace, repeated reads), or its routing, context"
+        " or layout is not that of the run"
+    )
+    return (
+        f"rank {row.rank}, phase {row.phase}: {_WORDS[measured.by]} counted {measured.bytes / 1e9:.3f} GB per step, the"
+        f" ledger models {(row.modelled_bytes or 0) / 1e9:.3f} GB"
+        f" ({100 * (measured.disagreement or 0):+.0f} %): {why}"
+    )
+
+
+def findings_of(
+    reports: Sequence[RankReport], rows: Sequence[RankBytes], applies: Mapping[str, bool]
+) -> list[str]:
+    """Sentences: ledgers that do not fit the kernels, counters that do not fit ledger or trace."""
+    found = []
+    for report in reports:
+        for phase, rates in report.rates.ledger.items():
+            for judged in (rates.bandwidth, rates.compute) if applies.get(phase) else ():
+                if judged.contradicted:
+                    found.append(f"rank {report.rank.rank}, phase {phase}: {judged.why}")
+    found += [
+        _sentence(row, measured)
+        for row in rows
+        for measured in row.measured
+        if apart(measured, row.modelled_bytes)
+    ]
+    beyond = {report.rank.rank: report.rates.beyond_peak for report in reports if report.rates.beyond_peak}
+    if beyond:
+        ranks = ", ".join(map(str, beyond))
+        found.append(
+            f"rank {ranks}: {sum(beyond.values()):,} launches moved more bytes under Nsight Compute than their duration"
+            " in the trace allows; they count as not measured. Its runs flush the caches unless told not to:"
+            " --cache-control none"
+        )
+    return found
+
+
+def with_disagreement(rows: Sequence[Hypothesis], ranks: Sequence[RankBytes]) -> list[Hypothesis]:
+    """The hypotheses, the one about bandwidth with a note where counters contradict the ledger in its phase."""
+    phases = {
+        row.phase: _sentence(row, m) for row in ranks for m in row.measured if apart(m, row.modelled_bytes)
+    }
+    result = []
+    for row in rows:
+        told = phases.get(row.phase) if row.id == BANDWIDTH else None
+        if told is not None:
+            row = msgspec.structs.replace(row, verdict_note="; ".join(filter(None, (row.verdict_note, told))))
+        result.append(row)
+    return result

@@ -1,0 +1,250 @@
+"""A rank's kernels against its ledger: which of them move which bytes, and how near the peaks they can have run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from analyzer.categories import Category
+from analyzer.explain.bytes.bounds import KernelTimes, Near, exceeded, near_peak
+from analyzer.explain.bytes.roofs import Roof
+from analyzer.explain.verdicts.shares import WindowShares
+from analyzer.kernel_names import full_name
+from analyzer.ledger.model import Entry, Ledger, Phase
+from analyzer.model import IntArray
+from analyzer.reconstruct.critical_path import ON_DEVICE, join_paths
+from analyzer.reconstruct.rank import RankAccount
+from analyzer.reconstruct.work import BoolArray
+
+NS_PER_S = 1e9
+
+
+@dataclass(frozen=True)
+class Amount:
+    """Work of one rank per step. ``least_ns``: at the peak; None: the peak is not known.
+
+    ``complete``: it stands for all work of its entries. ``missing``: why it does not, or why there is no least time.
+    """
+
+    units: int
+    least_ns: float | None
+    complete: bool
+    missing: str = ""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Kernels whose bytes the ledger tells together. ``names``: of the ledger's phases; ``all``: it is every kernel."""
+
+    names: tuple[str, ...]
+    all: bool
+    bytes: Amount
+    flop: Amount | None  # None: no entry tells any
+    times: KernelTimes
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Time near a peak on the path of each window; ``shares`` None: why it cannot be told."""
+
+    shares: WindowShares | None
+    why: str = ""
+    contradicted: bool = False  # the ledger does not fit the kernels
+
+
+@dataclass(frozen=True)
+class LedgerRates:
+    """What a ledger says of one rank and phase of the diagnosis."""
+
+    groups: tuple[Group, ...]
+    bandwidth: Judged
+    compute: Judged
+
+
+def ledger_rates(
+    account: RankAccount, rank: int, positions: Sequence[int], ledger: Ledger, roof: Roof, at: float
+) -> LedgerRates | None:
+    """Of the windows at ``positions``; None where the ledger holds nothing of this rank. ``at``: share of the peak."""
+    entries = {
+        number: [entry for entry in phase.entry if rank in entry.ranks]
+        for number, phase in enumerate(ledger.phase)
+    }
+    here = [number for number, mine in entries.items() if mine]
+    if not here:
+        return None
+    groups = tuple(
+        _group(
+            account,
+            positions,
+            [ledger.phase[n] for n in numbers],
+            [e for n in numbers for e in entries[n]],
+            rows,
+            roof,
+        )
+        for numbers, rows in _rows_of(account, ledger, here)
+    )
+    step = np.array(
+        [account.windows[where].end_ns - account.windows[where].start_ns for where in positions], np.float64
+    )
+    bandwidth = _judged([(group, group.bytes) for group in groups], step, at, "bytes")
+    flop = [(group, group.flop) for group in groups if group.flop is not None]
+    compute = (
+        _judged(flop, step, at, "arithmetic")
+        if flop
+        else Judged(None, "no entry of the ledger tells its flop")
+    )
+    if flop and len(flop) < len(groups) and compute.shares is not None:
+        compute = _with_all_of(compute, [group for group in groups if group.flop is None])
+    return LedgerRates(groups, bandwidth, compute)
+
+
+def _rows_of(account: RankAccount, ledger: Ledger, here: Sequence[int]) -> list[tuple[list[int], BoolArray]]:
+    """Phases of the ledger that share kernels, and those kernels (n,).
+
+    Where a phase does not name its kernels, any kernel may move its bytes: all phases then stand for all kernels.
+    """
+    work = account.work
+    kernels: BoolArray = work.kernels & (work.own_label == Category.KERNEL) & ~work.prior
+    patterns = [ledger.phase[number].kernels for number in here]
+    if None in patterns:
+        return [(list(here), kernels)]
+    codes, inverse = np.unique(work.table.name, return_inverse=True)
+    names = [account.trace.process.name_of(int(code)) for code in codes]
+    groups: list[tuple[list[int], BoolArray]] = []
+    for number, pattern in zip(here, patterns, strict=True):
+        search = re.compile(pattern or "").search
+        hit = np.array([bool(search(name) or search(full_name(name))) for name in names], bool)
+        rows: BoolArray = kernels & (hit[inverse] if len(names) else np.zeros(len(work), bool))
+        numbers = [number]
+        for other in [one for one in groups if bool((one[1] & rows).any())]:
+            groups.remove(other)
+            numbers, rows = other[0] + numbers, other[1] | rows
+        groups.append((numbers, rows))
+    return groups
+
+
+def _group(
+    account: RankAccount,
+    positions: Sequence[int],
+    phases: Sequence[Phase],
+    entries: Sequence[Entry],
+    rows: BoolArray,
+    roof: Roof,
+) -> Group:
+    total = sum(entry.bytes for entry in entries)
+    known = roof.bytes_per_s
+    moved = Amount(
+        total,
+        None if known is None else total / known * NS_PER_S,
+        complete=True,
+        missing="" if known is not None else "the memory bandwidth of the device is not known",
+    )
+    whole = any(phase.kernels is None for phase in phases)
+    return Group(
+        tuple(phase.name for phase in phases),
+        whole,
+        moved,
+        flop_of(entries, roof),
+        kernel_times(account, positions, rows),
+    )
+
+
+def flop_of(entries: Sequence[Entry], roof: Roof) -> Amount | None:
+    """Arithmetic of these entries and its least time; None where no entry tells any."""
+    told = [entry for entry in entries if entry.flop is not None]
+    if not told:
+        return None
+    least, missing = 0.0, set()
+    if len(told) < len(entries):
+        missing.add(f"{len(entries) - len(told)} of {len(entries)} entries tell no flop")
+    for entry in told:
+        peak = roof.peak_flop_per_s.get(entry.flop_dtype or "")
+        if peak:
+            least += (entry.flop or 0) / peak * NS_PER_S
+        elif entry.flop:
+            missing.add(
+                f"no arithmetic peak of {entry.flop_dtype} is known for the device"
+                if entry.flop_dtype
+                else "an entry does not tell the type of its flop"
+            )
+    some = least > 0 or not missing
+    return Amount(
+        sum(entry.flop or 0 for entry in told),
+        least if some else None,
+        not missing,
+        "; ".join(sorted(missing)),
+    )
+
+
+def kernel_times(account: RankAccount, positions: Sequence[int], rows: BoolArray) -> KernelTimes:
+    """Time of these rows in the windows at ``positions``, (w,) each."""
+    work, count = account.work, len(account.windows)
+    index = np.array([account.windows[at].index for at in positions], np.int64)
+    owner = np.zeros(len(work), np.int64) if account.assignment is None else account.assignment.of_row
+    mine = rows & (owner >= 0)
+    most = max([count, *(index + 1).tolist(), int(owner.max(initial=-1)) + 1])
+    total = np.bincount(owner[mine], weights=(work.end_ns - work.start_ns)[mine], minlength=most)[index]
+    each = [account.paths[at] for at in positions]
+    path = join_paths(each)
+    window = np.repeat(np.arange(len(each)), [len(one) for one in each])
+    length = path.end_ns - path.start_ns
+    body = (path.side == ON_DEVICE) & (path.ref >= 0) & (path.category == Category.KERNEL)
+    here = body & rows[np.where(body, path.ref, 0)] if len(work) else np.zeros(len(path), bool)
+    own = here & (owner[np.where(here, path.ref, 0)] == index[window]) if len(work) else here
+    hidden = path.category == Category.GRAPH_UNRESOLVED
+    return KernelTimes(
+        total.astype(np.float64),
+        *(_per_window(window, np.where(which, length, 0), len(each)) for which in (own, here, hidden)),
+    )
+
+
+def _per_window(window: IntArray, ns: IntArray, count: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    return np.bincount(window, weights=ns, minlength=count)[:count].astype(np.float64)
+
+
+def _judged(
+    amounts: Sequence[tuple[Group, Amount]],
+    step: np.ndarray[tuple[int], np.dtype[np.float64]],
+    at: float,
+    what: str,
+) -> Judged:
+    """The sum over groups; why not, where one of them cannot be judged."""
+    near: list[Near] = []
+    for group, amount in amounts:
+        name = "the ledger" if group.all else "phase " + " + ".join(group.names)
+        if amount.least_ns is None:
+            return Judged(None, amount.missing)
+        if not group.times.total.any() and not group.times.hidden.any():
+            if amount.units == 0:
+                continue
+            return Judged(None, f"no kernel of these steps is one that {name} names")
+        if exceeded(amount.least_ns, group.times):
+            kernel_ms = float(group.times.total.mean()) / 1e6
+            why = (
+                f"the {what} of {name} take at least {amount.least_ns / 1e6:.3f} ms at the peak, its kernels only"
+                f" {kernel_ms:.3f} ms: caches served part, or ledger, kernels and peak do not belong together"
+            )
+            return Judged(None, why, contradicted=True)
+        near.append(near_peak(amount.least_ns, group.times, at, complete=amount.complete))
+    zero = np.zeros_like(step)
+    value, low, high = (sum((getattr(one, end) for one in near), zero) for end in ("value", "low", "high"))
+    return Judged(WindowShares(value, low, np.minimum(high, step), step))
+
+
+def _with_all_of(judged: Judged, groups: Sequence[Group]) -> Judged:
+    """Kernels of which no arithmetic is told may run at the peak."""
+    assert judged.shares is not None
+    shares, more = judged.shares, sum(group.times.path for group in groups)
+    high = np.minimum(shares.high + more, shares.step)
+    return Judged(WindowShares((shares.low + high) / 2, shares.low, high, shares.step))
+
+
+def applicable(ledger: Ledger, phases: Sequence[str]) -> Mapping[str, bool]:
+    """Which phases of a diagnosis are steps of the ledger's kind. Without ``applies_to`` only a single one can be."""
+    pattern = ledger.workload.applies_to
+    if pattern is None:
+        return dict.fromkeys(phases, len(phases) == 1)
+    return {phase: re.search(pattern, phase) is not None for phase in phases}
