@@ -20,7 +20,15 @@ from analyzer.diagnosis.capture import (
     Steps,
     Unmeasured,
 )
-from analyzer.diagnosis.collectives import Collective, LateRank, Spread
+from analyzer.diagnosis.collectives import (
+    AlphaBeta,
+    Collective,
+    CollectiveCost,
+    LateRank,
+    PriceInterval,
+    PriceOfSize,
+    Spread,
+)
 from analyzer.diagnosis.device_work import (
     ClassTime,
     GraphReplay,
@@ -42,10 +50,12 @@ from analyzer.diagnosis.verdicts import Evidence, Hypothesis, Measured, MeasureK
 __all__ = [
     "FORMAT",
     "FORMAT_VERSION",
+    "AlphaBeta",
     "Budget",
     "ClassTime",
     "Clock",
     "Collective",
+    "CollectiveCost",
     "Constants",
     "Detail",
     "Device",
@@ -68,6 +78,8 @@ __all__ = [
     "Measured",
     "Outlier",
     "PinnedFact",
+    "PriceInterval",
+    "PriceOfSize",
     "Quality",
     "Quantiles",
     "RangeTime",

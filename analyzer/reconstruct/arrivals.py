@@ -58,6 +58,7 @@ class Arrivals(Columns):
     in_replay: IntArray  # ordinal among the collectives of its replay and group, -1 eager
     window: IntArray  # step that launched it, -1 none
     launched_ns: IntArray  # start of the launching call, NO_TIME without
+    kernel: CodeArray  # index into ArrivalTable.texts: its name
     fused: BoolArray  # the kernel also computes: its time is not all communication
 
 
@@ -113,6 +114,7 @@ def find_arrivals(
         in_replay=_ordinals(work, rows, group),
         window=window,
         launched_ns=work.launch_ns[rows],
+        kernel=np.array([texts.code(name) for name in names], np.int32),
         fused=np.array([rules.is_fused_collective(name) for name in names], bool),
     )
     return ArrivalTable(table, groups, tuple(texts.codes))
