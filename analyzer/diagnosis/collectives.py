@@ -126,9 +126,15 @@ class AlphaBeta(msgspec.Struct, frozen=True, kw_only=True):
     calls: int
     calls_split: int
     calls_contended: int
+    contended_ratio: (
+        float | None
+    )  # latency of these / of the others of their size; None with too few of either
+    contended_ratio_ci95: tuple[float, float] | None
     calls_apart: int  # left out of the fit: far from the other calls of their size
     basis: str | None  # "uncontended" | "all": calls that the fit rests on
     interval_over: str | None  # "steps" | "calls": what was drawn anew for the intervals
+    size_ratio: float | None  # largest size / smallest, and median latency there / here; None with one size
+    latency_ratio: float | None
     residual_spread: float | None  # half of the calls lie within this share of the line
     reason_if_absent: str | None
     remedy: str | None
@@ -169,5 +175,4 @@ class CollectiveCost(msgspec.Struct, frozen=True, kw_only=True):
     calls_per_step: float
     median_duration_ns: int  # over ranks and calls
     naive_ns_total: int  # of each size: calls x median duration
-    naive_kind: str = "budget"
     path_ns_total: dict[str, int]  # collective.transfer, collective.wait, collective.unsplit

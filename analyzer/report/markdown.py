@@ -11,6 +11,7 @@ import jinja2
 from analyzer.diagnosis import Diagnosis
 from analyzer.report import (
     budgets,
+    collective_price,
     device_work,
     findings,
     host_work,
@@ -81,6 +82,11 @@ def render(
             outliers=outliers.outlier_view(diagnosis),
             joint=ranks.joint(diagnosis),
             rank_tables=ranks.appendix(diagnosis),
+            price_tables=collective_price.price_views(diagnosis),
+            price_notes=[
+                *collective_price.notes_on_fits(diagnosis),
+                *collective_price.without_fit(diagnosis),
+            ],
             focus=views.focus_text(diagnosis),
             kernels=device_work.kernel_table(diagnosis),
             kernels_short=device_work.kernels_short(diagnosis),

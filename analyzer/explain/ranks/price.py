@@ -13,7 +13,7 @@ import numpy as np
 from analyzer.across.waits import ALONE, MISSING_RANK
 from analyzer.diagnosis import AlphaBeta, PriceInterval
 from analyzer.explain.ranks.joint_report import JointReport
-from analyzer.explain.ranks.price_points import points_of
+from analyzer.explain.ranks.price_points import contention, points_of
 from analyzer.explain.ranks.transfers import KindOfCalls, Transfers, kinds_of_calls
 from analyzer.latency_fit import MISFIT, LatencyLine, Samples, fit_latency
 
@@ -63,6 +63,8 @@ def collective_prices(joint: JointReport, topology: str | None) -> list[AlphaBet
 
 def _row(found: KindOfCalls, hosts: dict[int, str | None], topology: str | None) -> AlphaBeta:
     members, transfers = found.calls.group.members, found.transfers
+    points = points_of(transfers, None)
+    ratio, ratio_interval = contention(transfers)
     answer = _fitted(transfers) if len(transfers) else _unsplit(found)
     fit = answer if isinstance(answer, _Fit) else None
     absent = None if isinstance(answer, _Fit) else answer
@@ -87,14 +89,18 @@ def _row(found: KindOfCalls, hosts: dict[int, str | None], topology: str | None)
         calls=len(found.rows),
         calls_split=int(found.calls.split[found.rows].sum()),
         calls_contended=int(transfers.contended.sum()),
+        contended_ratio=ratio,
+        contended_ratio_ci95=ratio_interval,
         calls_apart=0 if fit is None else int((~fit.line.kept).sum()),
         basis=None if fit is None else fit.basis,
         interval_over=None if fit is None else fit.over,
+        size_ratio=points[-1].bytes / points[0].bytes if len(points) > 1 else None,
+        latency_ratio=points[-1].median_ns / points[0].median_ns if len(points) > 1 else None,
         residual_spread=None if fit is None else fit.spread,
         reason_if_absent=None if absent is None else absent[0],
         remedy=None if absent is None else absent[1],
         notes=[] if fit is None else _notes(fit, transfers),
-        points=points_of(transfers, None if fit is None else fit.line),
+        points=points if fit is None else points_of(transfers, fit.line),
     )
 
 

@@ -15,6 +15,8 @@ FEWEST_COMPARED = 5
 """Contended and other calls of one size that a ratio of their medians needs, of each."""
 DRAWS = 400
 
+AnyArray = IntArray | npt.NDArray[np.float64]
+
 
 def points_of(transfers: Transfers, line: LatencyLine | None) -> list[PriceOfSize]:
     """One row per size, ascending; calls of unknown size have none."""
@@ -25,7 +27,7 @@ def points_of(transfers: Transfers, line: LatencyLine | None) -> list[PriceOfSiz
 
 
 def _point(transfers: Transfers, size: int, line: LatencyLine | None) -> PriceOfSize:
-    latency = transfers.latency_ns
+    latency = np.maximum(transfers.latency_ns, 1)
     beside, alone = latency[transfers.contended], latency[~transfers.contended]
     ratio, interval = None, None
     if min(len(beside), len(alone)) >= FEWEST_COMPARED:
@@ -43,14 +45,28 @@ def _point(transfers: Transfers, size: int, line: LatencyLine | None) -> PriceOf
     )
 
 
-def _ratio(beside: IntArray, alone: IntArray) -> tuple[float, tuple[float, float]]:
+def contention(transfers: Transfers) -> tuple[float | None, tuple[float, float] | None]:
+    """How many times as long contended calls take as the others of their size, over all sizes, with the interval."""
+    ratio, beside = [np.empty(0)], [np.empty(0, bool)]
+    for size in np.unique(transfers.bytes).tolist():
+        mine = transfers.take(transfers.bytes == size)
+        if mine.contended.any() and not mine.contended.all():
+            ratio.append(mine.latency_ns / max(float(np.median(mine.latency_ns[~mine.contended])), 1.0))
+            beside.append(mine.contended)
+    relative, contended = np.concatenate(ratio), np.concatenate(beside)
+    if min(int(contended.sum()), int((~contended).sum())) < FEWEST_COMPARED:
+        return None, None
+    return _ratio(relative[contended], relative[~contended])
+
+
+def _ratio(beside: AnyArray, alone: AnyArray) -> tuple[float, tuple[float, float]]:
     """Ratio of the medians with its 95 % percentile bootstrap interval; seeded, so repeatable."""
     generator = np.random.default_rng(SEED)
-    drawn = _medians(beside, generator) / np.maximum(_medians(alone, generator), 1.0)
+    drawn = _medians(beside, generator) / _medians(alone, generator)
     low, high = np.quantile(drawn, [0.025, 0.975])
-    return float(np.median(beside) / max(float(np.median(alone)), 1.0)), (float(low), float(high))
+    return float(np.median(beside) / np.median(alone)), (float(low), float(high))
 
 
-def _medians(values: IntArray, generator: np.random.Generator) -> npt.NDArray[np.float64]:
+def _medians(values: AnyArray, generator: np.random.Generator) -> npt.NDArray[np.float64]:
     rows = generator.integers(0, len(values), size=(DRAWS, len(values)))
     return np.asarray(np.median(values[rows], axis=1), np.float64)
