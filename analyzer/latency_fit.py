@@ -3,7 +3,8 @@
 Latencies are positive, skewed to the right, and their noise grows with them. The line therefore goes through medians
 (it minimizes the sum of ``|latency - line| / line``), where a few slow calls do not move it. Calls of one block (an
 engine step, or a stretch of calls in a row) share what happened to them: the interval comes from drawing blocks anew
-with exponential weights (the Bayesian bootstrap, Rubin 1981), widened by Student's t of the number of blocks.
+with exponential weights (the Bayesian bootstrap, Rubin 1981), widened for few blocks:
+Student's t with two degrees of freedom less than blocks, and the spread by the root of blocks / (blocks - 2).
 """
 
 from __future__ import annotations
@@ -228,9 +229,10 @@ def _drawn(of: _Line) -> tuple[FloatArray, FloatArray]:
 
 def _widened(drawn: FloatArray, value: float, blocks: int) -> tuple[float, float]:
     """Symmetric about the value, as far as 95 % of the draws stray from it, wider for few blocks; not below 0."""
-    if blocks < 2:
+    free = blocks - 2  # the line takes two of them
+    if free < 1:
         return 0.0, math.inf
-    factor = float(stdtrit(blocks - 1, (1 + LEVEL) / 2)) / NORMAL * math.sqrt((blocks + 1) / blocks)
+    factor = float(stdtrit(free, (1 + LEVEL) / 2)) / NORMAL * math.sqrt(blocks / free)
     margin = factor * float(np.quantile(np.abs(drawn - value), LEVEL))
     return max(value - margin, 0.0), value + margin
 

@@ -125,6 +125,8 @@ def _numbers(values: list[int | None]) -> IntArray:
 
 
 def _bytes(info: CollectiveInfo | None) -> int:
+    if info is not None and info.bytes is not None:
+        return info.bytes
     if info is None or info.dtype is None:
         return -1
     known = [count for count in (info.in_elements, info.out_elements) if count is not None]
