@@ -171,6 +171,8 @@ COLLECTIVE_SIZE_COLUMNS = (
     "p05_ns",
     "p95_ns",
     "fitted_ns",
+    "fitted_low_ns",
+    "fitted_high_ns",
     "contended_calls",
     "contended_ratio",
     "contended_ratio_low",
@@ -300,9 +302,10 @@ def collective_size_rows(diagnosis: Diagnosis) -> Iterable[Row]:
     for row in diagnosis.alpha_beta:
         kind = row.group, row.op, row.dtype, row.algorithm, row.protocol, row.in_graphs
         for point in row.points:
-            measured = point.bytes, point.calls, point.median_ns, point.p05_ns, point.p95_ns, point.fitted_ns
-            interval = point.contended_ratio_ci95 or (None, None)
-            yield (*kind, *measured, point.contended_calls, point.contended_ratio, *interval)
+            measured = point.bytes, point.calls, point.median_ns, point.p05_ns, point.p95_ns
+            fitted = point.fitted_ns, *(point.fitted_ci95_ns or (None, None))
+            ratio = point.contended_ratio, *(point.contended_ratio_ci95 or (None, None))
+            yield (*kind, *measured, *fitted, point.contended_calls, *ratio)
 
 
 def _flat(value: Any) -> Any:

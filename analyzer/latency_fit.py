@@ -65,7 +65,8 @@ class LatencyLine:
 
     ``misfit``: the largest relative distance of a size's median from the line, where the signs of the residuals
     depend on the size beyond chance; 0.0 elsewhere, and with two sizes, which every line meets. ``kept``: (n,)
-    whether a call counts; the others lie so far from the line that something else happened to them.
+    whether a call counts; the others lie so far from the line that something else happened to them. ``drawn``: alphas
+    and slopes that the intervals come from, ``blocks`` how many were drawn.
     """
 
     alpha_ns: float
@@ -74,10 +75,17 @@ class LatencyLine:
     ns_per_byte_ci95: tuple[float, float]
     misfit: float
     kept: npt.NDArray[np.bool_]
+    drawn: tuple[FloatArray, FloatArray]
+    blocks: int
 
     def at(self, size: FloatArray | IntArray) -> FloatArray:
         """Latency at sizes, ns."""
         return np.asarray(self.alpha_ns + self.ns_per_byte * size, np.float64)
+
+    def interval_at(self, size: int) -> tuple[float, float]:
+        """95 % interval of the line at one size, ns."""
+        line = self.drawn[0] + self.drawn[1] * size
+        return _widened(line, self.alpha_ns + self.ns_per_byte * size, self.blocks)
 
 
 def median_line(
@@ -107,6 +115,8 @@ def fit_latency(samples: Samples) -> LatencyLine:
         _widened(drawn[1], used.slope, blocks),
         _misfit(used) if len(samples.sizes) > 2 else 0.0,
         kept,
+        drawn,
+        blocks,
     )
 
 

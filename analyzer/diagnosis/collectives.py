@@ -83,6 +83,7 @@ class PriceOfSize(msgspec.Struct, frozen=True, kw_only=True):
     p05_ns: int
     p95_ns: int
     fitted_ns: float | None  # what the line says, None without one
+    fitted_ci95_ns: tuple[float, float] | None
     contended_calls: int  # other work ran on a member's device beside a noticeable part of the transfer
     contended_ratio: float | None  # median of these / median of the others; None with too few of either
     contended_ratio_ci95: tuple[float, float] | None

@@ -39,6 +39,7 @@ def _point(transfers: Transfers, size: int, line: LatencyLine | None) -> PriceOf
         p05_ns=quantile(latency, 0.05),
         p95_ns=quantile(latency, 0.95),
         fitted_ns=None if line is None else float(line.at(np.array([size]))[0]),
+        fitted_ci95_ns=None if line is None else line.interval_at(size),
         contended_calls=len(beside),
         contended_ratio=ratio,
         contended_ratio_ci95=interval,
