@@ -33,12 +33,14 @@ from analyzer.explain.outliers import outliers
 from analyzer.explain.outlook import Asked, Outlook, outlook, what_would_predict
 from analyzer.explain.rank_report import RankReport, report_rank
 from analyzer.explain.ranks import remarks
+from analyzer.explain.ranks.costs import collective_costs
 from analyzer.explain.ranks.joint_report import (
     JointReport,
     global_budgets,
     join_reports,
     joint_verdicts,
 )
+from analyzer.explain.ranks.price import collective_prices
 from analyzer.explain.verdicts import thresholds
 from analyzer.explain.verdicts.hypotheses import SEGMENTS_FILE, verdicts
 from analyzer.explain.windows import budgets, phases_of
@@ -133,6 +135,8 @@ def analyze(
         whatif=predicted.whatif,
         collectives=joint.collectives,
         late_ranks=joint.late_ranks,
+        alpha_beta=collective_prices(joint, run.pin(capture, "topology")),
+        collective_costs=collective_costs(joint, phases_of(ranks)),
         run=run.facts(capture),
         undeclared=run.undeclared(capture),
         unmeasured=[

@@ -29,7 +29,15 @@ from analyzer.diagnosis.capture import (
     Steps,
     Unmeasured,
 )
-from analyzer.diagnosis.collectives import Collective, LateRank, Spread
+from analyzer.diagnosis.collectives import (
+    AlphaBeta,
+    Collective,
+    CollectiveCost,
+    LateRank,
+    PriceInterval,
+    PriceOfSize,
+    Spread,
+)
 from analyzer.diagnosis.device_work import (
     ClassTime,
     GraphReplay,
@@ -51,12 +59,14 @@ from analyzer.diagnosis.verdicts import Evidence, Hypothesis, Measured, MeasureK
 __all__ = [
     "FORMAT",
     "FORMAT_VERSION",
+    "AlphaBeta",
     "Budget",
     "ByteFloor",
     "Bytes",
     "ClassTime",
     "Clock",
     "Collective",
+    "CollectiveCost",
     "Constants",
     "CounterSource",
     "Detail",
@@ -83,6 +93,8 @@ __all__ = [
     "MeasuredBytes",
     "Outlier",
     "PinnedFact",
+    "PriceInterval",
+    "PriceOfSize",
     "Quality",
     "Quantiles",
     "RangeTime",

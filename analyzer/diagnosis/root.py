@@ -6,7 +6,7 @@ import msgspec
 
 from analyzer.diagnosis.bytes import Bytes
 from analyzer.diagnosis.capture import Constants, Input, Quality, RunFacts, SharedDevice, Steps, Unmeasured
-from analyzer.diagnosis.collectives import Collective, LateRank
+from analyzer.diagnosis.collectives import AlphaBeta, Collective, CollectiveCost, LateRank
 from analyzer.diagnosis.device_work import (
     ClassTime,
     GraphReplay,
@@ -58,7 +58,8 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     outliers: list[Outlier] = []
     collectives: list[Collective] = []
     late_ranks: list[LateRank] = []
-    alpha_beta: list[None] = []
+    alpha_beta: list[AlphaBeta] = []
+    collective_costs: list[CollectiveCost] = []
     kernels: list[Kernel]
     host_culprits: list[HostCulprit]
     hypotheses: list[Hypothesis]

@@ -54,10 +54,11 @@ from analyzer.explain.ranks.links import Links, arrival_of_segment, find_links
 from analyzer.explain.segments import place_of_thread, segment_table
 from analyzer.explain.verdicts.hypotheses import RankEvidence, gather
 from analyzer.explain.windows import phases_of, used_windows, window_results
+from analyzer.intervals import Intervals
 from analyzer.model import IntArray, QualityEntry, Trace
 from analyzer.predict.cut import cut
 from analyzer.predict.rank_graph import RankGraph, rank_graph
-from analyzer.reconstruct.exposure import busy_time
+from analyzer.reconstruct.exposure import beside_collectives, busy_time
 from analyzer.reconstruct.rank import RankAccount, RankOptions, reconstruct_rank
 from analyzer.reconstruct.windows import Window
 from analyzer.reconstruct.work import NO_TIME
@@ -102,6 +103,7 @@ class RankReport:
     steps_walked: tuple[Window, ...]
     arrival: IntArray  # (s,) collective that runs in each segment, -1 none
     links: Links | None
+    beside: Intervals  # when a collective shares the device with other kernels
     first_launch_ns: list[int]  # by window: its step's first launch call, NO_TIME without
     last_work_ns: list[
         tuple[int, int]
@@ -165,6 +167,7 @@ def report_rank(
         steps_walked=every_window,
         arrival=arrival_of_segment(account),
         links=find_links(account, rank, thresholds, counters.codes),
+        beside=beside_collectives(account.work),
         first_launch_ns=_first_launches(account, len(every_window)),
         last_work_ns=[_started(account, window) for window in every_window],
         graph=_replayable(account, rank, result, thresholds, most_events),

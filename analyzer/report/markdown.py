@@ -12,6 +12,7 @@ from analyzer.diagnosis import Diagnosis
 from analyzer.report import (
     budgets,
     bytes,
+    collective_price,
     device_work,
     findings,
     host_work,
@@ -83,6 +84,11 @@ def render(
             bytes=bytes.bytes_view(diagnosis),
             joint=ranks.joint(diagnosis),
             rank_tables=ranks.appendix(diagnosis),
+            price_tables=collective_price.price_views(diagnosis),
+            price_notes=[
+                *collective_price.notes_on_fits(diagnosis),
+                *collective_price.without_fit(diagnosis),
+            ],
             focus=views.focus_text(diagnosis),
             kernels=device_work.kernel_table(diagnosis),
             kernels_short=device_work.kernels_short(diagnosis),
