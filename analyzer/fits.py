@@ -22,13 +22,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import fdtrc, stdtrit
 
-from analyzer.stats import mean_inflation
+from analyzer.stats import mean_error, mean_inflation
 
 FloatArray = npt.NDArray[np.float64]
 
 LEVEL = 0.95
-MIN_STEPS = 5
-"""Steps that a run needs for the noise of its mean to be known."""
 LEAST_VARIANCE = 0.01
 """Least variance of one run's mean as a share of the mean variance: steps that happen to be all alike do not make a
 run outweigh all others."""
@@ -45,6 +43,14 @@ class RunMean:
     mean: float
     variance: float | None
     dof: int
+
+    @property
+    def ci95(self) -> tuple[float, float] | None:
+        """95 % interval of the mean by its steps alone (Student's t); None where their noise is not known."""
+        if self.variance is None:
+            return None
+        margin = float(stdtrit(self.dof, (1 + LEVEL) / 2)) * math.sqrt(self.variance)
+        return self.mean - margin, self.mean + margin
 
 
 @dataclass(frozen=True)
@@ -81,12 +87,10 @@ def run_mean(x: float, values: Sequence[int] | FloatArray) -> RunMean:
     if not n:
         raise ValueError("no step: nothing to average")
     mean = float(sample.mean())
-    if n < MIN_STEPS:
+    error = mean_error(sample)
+    if error is None:
         return RunMean(x, mean, None, 0)
-    centred = sample - mean
-    inflation = mean_inflation(centred)
-    variance = inflation * float(centred @ centred) / ((n - 1) * n)
-    return RunMean(x, mean, variance, max(1, math.floor((n - 1) / inflation)))
+    return RunMean(x, mean, error**2, max(1, math.floor((n - 1) / mean_inflation(sample - mean))))
 
 
 def weights_of(runs: Sequence[RunMean]) -> FloatArray:

@@ -15,6 +15,7 @@ from analyzer.cli import calc
 from analyzer.cli import compare as comparing
 from analyzer.cli import history as keeping
 from analyzer.cli import options as opt
+from analyzer.cli import sweep as sweeping
 from analyzer.cli import whatif as predicting
 from analyzer.cli.console import GateError, ending, out, say, warn
 from analyzer.cli.doctor import EXAMPLE, doctor
@@ -206,6 +207,8 @@ def inspect(
 
 
 app.command(epilog=comparing.EXAMPLE, no_args_is_help=True)(comparing.compare)
+
+app.command(epilog=sweeping.EXAMPLE, no_args_is_help=True)(sweeping.sweep)
 
 app.command(epilog=predicting.EXAMPLE, no_args_is_help=True)(predicting.whatif)
 
