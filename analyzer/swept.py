@@ -1,6 +1,7 @@
 """The result of a sweep over context and batch as ``sweep.json`` holds it.
 
-Times are ns, slopes over context ns per 1,000 tokens, slopes over batch ns per sequence. ``None`` is "not known", never 0.
+Times are ns, slopes over context ns per 1,000 tokens, slopes over batch ns per sequence. ``None`` is "not known",
+never 0.
 """
 
 from __future__ import annotations
@@ -55,7 +56,8 @@ class ClassMean(msgspec.Struct, frozen=True, kw_only=True):
 class Cell(msgspec.Struct, frozen=True, kw_only=True):
     """One run of the grid. ``mean_ns`` sums to ``step_ns.value`` up to rounding of a float.
 
-    ``scope``: "global" (the path through all ranks) or "rank"; ``rank``: the slowest one, whose own path the classes are of.
+    ``scope``: "global" (the path through all ranks) or "rank"; ``rank``: the slowest, whose own path ``classes`` and
+    ``attention_ns`` (of attention and its cache together, per step) are of.
     ``step_ns``: mean with the interval that its own steps give. ``tokens_per_s``: batch / mean step, one token per
     sequence and step, None for phases that do not generate or without a batch.
     """
@@ -82,6 +84,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     rank_step_ns: float
     mean_ns: dict[str, float]
     classes: list[ClassMean]
+    attention_ns: float | None
     replays_unresolved: bool
     tokens_per_s: float | None
     tokens_per_s_per_stream: float | None
@@ -98,7 +101,8 @@ class Piece(msgspec.Struct, frozen=True, kw_only=True):
 class Line(msgspec.Struct, frozen=True, kw_only=True):
     """Mean step time over one axis, the other held at ``at``: a fit through the means of runs.
 
-    ``categories`` sum to ``slope``. ``classes``: on the slowest rank's own path, as ``rank_slope``; None without device work.
+    ``categories`` sum to ``slope``. ``classes``: on the slowest rank's own path, as ``rank_slope``; empty without
+    device work.
     ``described``: whether the residuals lie within the noise of the steps (None: nothing tells).
     ``between_runs``: whether the intervals hold the scatter between runs; two runs show none.
     """

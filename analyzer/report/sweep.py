@@ -17,7 +17,9 @@ from analyzer.report.sweep_tables import (
     line_view,
     marks_table,
     place,
+    slope_text,
 )
+from analyzer.report.tables import table
 from analyzer.swept import Batching, Line, Sweep
 
 if TYPE_CHECKING:
@@ -26,6 +28,14 @@ if TYPE_CHECKING:
 TEMPLATE = "SWEEP.md.jinja"
 NAMES_SHOWN = 6
 UNPLACED_SHOWN = 8
+SHORT = {
+    "grows": "grows",
+    "shrinks": "shrinks",
+    "no growth seen": "no growth seen beyond the interval's upper end, between these places",
+    "two points": "two points: neither a slope nor constancy is established",
+    "no interval": "too few steps for an interval",
+}
+"""What may be said of a line, in short."""
 
 
 def render_sweep(sweep: Sweep, figures: Sequence[FigureLink] = (), not_drawn: Sequence[NotDrawn] = ()) -> str:
@@ -37,6 +47,7 @@ def render_sweep(sweep: Sweep, figures: Sequence[FigureLink] = (), not_drawn: Se
             version=prose(sweep.tracebound_version),
             shout=prose(cache_warning(sweep), limit=1_200),
             answer=[prose(line, limit=900) for line in _answer(sweep)],
+            answer_table=_answer_table(sweep),
             cautions=[prose(line) for line in _cautions(sweep)],
             grid_intro=_grid_intro(sweep),
             grid=grid_table(sweep),
@@ -64,29 +75,50 @@ def cache_warning(sweep: Sweep) -> str:
         return ""
     which = f"all {len(cells)} cells" if len(cells) == len(sweep.cells) else f"{_names(cells)}"
     return (
-        f"CACHE INITIALIZATION UNDECLARED of {which}. A cache filled by running the prefix, filled with made-up"
-        " tokens, or a position moved by seeking are three different measurements. No slope over context of these cells is"
-        " evidence, and kv-context is at best inconclusive. Declare it: column cache_initialization of the grid"
-        " (real-prefix, synthetic, seek, or in your words)"
+        f"CACHE INITIALIZATION UNDECLARED of {which}. A cache filled by running the prefix, one filled with made-up"
+        " tokens, and a position moved by seeking are three different measurements. No slope over context of these"
+        " cells is evidence, and kv-context over them is at best inconclusive. Declare it: column cache_initialization"
+        " of the grid, or the pin of the run (real-prefix, synthetic, seek, or in your words)"
     )
 
 
 def terminal_lines(sweep: Sweep) -> list[str]:
-    """The answer in a few lines for a terminal."""
-    return [visible(line, 400) for line in _answer(sweep)]
+    """The answer in a line per line of the grid, for a terminal."""
+    found = [
+        f"{_line_title(line)}: {slope_text(line)}; {SHORT[line.finding]}{_label(line)}"
+        for line in sweep.lines
+    ]
+    return [visible(line, 400) for line in (*found, *_answer(sweep))]
 
 
 def _answer(sweep: Sweep) -> list[str]:
-    lines = [f"{_line_title(line)}: {line.statement}{_label(line)}" for line in sweep.lines]
+    """What is not in the table of lines."""
+    row = sweep.kv_context
+    value = "" if row.share is None else f", {_share(sweep)} of the step at the largest context"
+    lines = [f"kv-context: {row.verdict}{value}: {row.verdict_note}."]
     lines += [f"Aggregate rate, {_batching_title(one)}: {one.statement}" for one in sweep.batching]
     if not sweep.lines:
         lines.append(
             "No line: no two cells lie at two contexts, or two batch sizes, with all else that is declared equal."
         )
-    row = sweep.kv_context
-    value = "" if row.share is None else f", {_share(sweep)} of the step at the largest context"
-    lines.append(f"kv-context: {row.verdict}{value}. {row.verdict_note}")
     return lines
+
+
+def _answer_table(sweep: Sweep) -> str:
+    """Every line of the grid with its slope, and what may be said of it."""
+    header = ["Over", "At", "Cache", "Places", "Slope of the step", "What may be said"]
+    rows = [
+        [
+            line.axis,
+            place(line.at, "batch" if line.axis == "context" else "context"),
+            "**UNDECLARED**" if line.cache_initialization is None else cell(line.cache_initialization, 24),
+            ", ".join(f"{one:,}" for one in sorted({*line.places})),
+            slope_text(line),
+            f"**{SHORT[line.finding]}**" + ("; no line describes it" if line.described is False else ""),
+        ]
+        for line in sweep.lines
+    ]
+    return table(header, rows, left=(0, 1, 2, 3, 5)) if rows else ""
 
 
 def _label(line: Line) -> str:
@@ -139,8 +171,8 @@ def _grid_intro(sweep: Sweep) -> str:
         BOUNDARY_WORDS.get(part, part).partition(":")[0] for part in sweep.boundary.split(", ")
     )
     return (
-        f"Phase {code(sweep.phase, 40)}, {scope}; boundary: {boundary}. Mean steps, measured; each interval is that of the"
-        " cell's own steps. Tokens per second take one token per sequence and step."
+        f"Phase {code(sweep.phase, 40)}, {scope}; boundary: {boundary}. Mean steps, measured; each interval is that of"
+        " the cell's own steps. Tokens per second take one token per sequence and step."
     )
 
 
@@ -181,14 +213,14 @@ def _batching_title(one: Batching) -> str:
 
 def _batching_intro(sweep: Sweep) -> str:
     text = (
-        "Measured at each batch size: the step time is not taken as fixed. The marginal cost is that of each sequence added"
-        " since the row above. Rates take one token per sequence and step."
+        "Measured at each batch size: the step time is not taken as fixed. The marginal cost is that of each sequence"
+        " added since the row above. Rates take one token per sequence and step."
     )
     if sweep.experts is not None:
         experts, chosen = sweep.experts
         text += (
-            f" Experts read per layer and step of {experts:,} with {chosen:,} per token are a **model** (uniform, independent"
-            " routing; real routing mostly touches fewer), not a measurement."
+            f" Experts read per layer and step of {experts:,} with {chosen:,} per token are a **model** (uniform,"
+            " independent routing; real routing mostly touches fewer), not a measurement."
         )
     return text
 
@@ -199,8 +231,9 @@ def _kv(sweep: Sweep) -> str:
     if row.share is not None and row.measured is not None:
         parts.append(
             f"Share of the step at the largest context: {_share(sweep)}, a fit ({cell(row.measured.name, 120)}, on rank"
-            f" {row.rank}). The lower end counts growth over the measured contexts; the upper end all that could have grown"
-            f" from no context at all, at most all path time of these kernels, and what no class holds. Supported from"
+            f" {row.rank}). The lower end counts growth over the measured contexts; the upper end all that could have"
+            f" grown from no context at all, at most all path time of these kernels, and what no class holds. Supported"
+            f" from"
             f" {share(sweep.thresholds['supported_share'])}, contradicted up to"
             f" {share(sweep.thresholds['contradicted_share'])}."
         )

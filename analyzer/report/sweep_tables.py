@@ -132,6 +132,12 @@ def _classes(line: Line, unit: str) -> str:
     return f"{text}\n\n{count(more, 'more class', 'more classes')} in the JSON." if more > 0 else text
 
 
+def slope_text(line: Line) -> str:
+    """The slope of the step with its interval."""
+    unit = line.unit.replace("ns", "µs", 1)
+    return f"{_us(line.slope.value)} {unit}" + ("" if line.slope.ci95 is None else f" ({_ends(line.slope)})")
+
+
 def _pieces(line: Line, unit: str) -> str:
     rows = [[f"{one.low:,}", f"{one.high:,}", _us(one.slope.value), _ends(one.slope)] for one in line.pieces]
     return table(["From", "To", f"Slope, {unit}", "95 % interval"], rows, left=())
@@ -169,7 +175,7 @@ def category_table(sweep: Sweep) -> str:
     shown = [_shown_us(one, names) for one in cells]
     rows = [[name, *(fixed(column[at], US_DECIMALS) for column in shown)] for at, name in enumerate(names)]
     rows.append(["**mean step**", *(fixed(sum(column), US_DECIMALS) for column in shown)])
-    header = ["What bounds the step", *(f"{_short(one)}" for one in cells)]
+    header = ["What bounds the step (columns: context × batch)", *(_short(one) for one in cells)]
     text = table(header, rows)
     more = len(sweep.cells) - COLUMNS_SHOWN
     return f"{text}\n\n{count(more, 'more cell')} in `sweep/cells.csv`." if more > 0 else text

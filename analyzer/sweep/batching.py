@@ -1,7 +1,7 @@
 """Step time and rates against the batch, as measured at each batch size.
 
-The aggregate rate is batch over mean step: one token per sequence and step. Whether it still rises from one batch size to
-another is told by Welch's interval of the logarithm of the two rates' ratio.
+The aggregate rate is batch over mean step: one token per sequence and step. Whether it still rises from one batch size
+to another is told by Welch's interval of the logarithm of the two rates' ratio.
 """
 
 from __future__ import annotations
@@ -41,7 +41,11 @@ class _Pooled:
 
 
 def batching(cells: Sequence[CellData], experts: tuple[int, int] | None) -> list[Batching]:
-    """One account per context and cache initialization with two batch sizes or more; none of a phase that does not generate."""
+    """One account per context and cache initialization with two batch sizes or more.
+
+    ``experts``: experts and experts per token, for the union that a batch reads. A phase that does not generate has no
+    account.
+    """
     groups: dict[tuple[int | None, str | None], list[CellData]] = {}
     for cell in cells:
         if cell.batch.value is not None and generates(cell.phase):

@@ -1,8 +1,8 @@
 """Where the runs of a sweep lie: a grid file, and what a run's own manifest pins.
 
-A grid file is CSV with a header. Column ``run`` is a trace, directory, glob or ``diagnosis.json``, relative to the file;
-every other column is a pin (``context``, ``batch``, ``cache_initialization``, ``model`` ...). An empty field leaves the
-pin to the run's manifest.
+A grid file is CSV with a header. Column ``run`` is a trace, directory, glob or ``diagnosis.json``, relative to the
+file; every other column is a pin (``context``, ``batch``, ``cache_initialization``, ``model`` ...). An empty field
+leaves the pin to the run's manifest.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collectors.manifest import PINS
 
 RUN = "run"
 CACHES = ("real-prefix", "synthetic", "seek")
-"""How a cache came to hold its context: by running the tokens, by filling it with made-up ones, by moving the position alone."""
+"""How a cache came to hold its context: by running the tokens, by made-up ones, by moving the position alone."""
 _NUMBER = re.compile(r"\s*(\d{1,3}(?:[,_]\d{3})+|\d{1,12})\s*(?:tokens?|sequences?|seqs?)?\s*", re.ASCII)
 
 

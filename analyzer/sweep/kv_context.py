@@ -1,9 +1,9 @@
 """``kv-context``: how much of the step at the largest context is attention and cache time that grew with the context.
 
 The share is the slope of the path time of attention and KV-cache kernels times the measured span of contexts, over the
-step at the largest context. Its lower end takes the slope's lower end. Its upper end takes the slope's upper end over the
-whole context down to 0, at most all path time of these kernels there, and adds what no class holds (unattributed time,
-replays that were recorded as one row).
+step at the largest context. Its lower end takes the slope's lower end. Its upper end takes the slope's upper end over
+the whole context down to 0, at most all path time of these kernels there, and adds what no class holds (unattributed
+time, replays that were recorded as one row).
 """
 
 from __future__ import annotations
@@ -24,10 +24,12 @@ from analyzer.swept import Line
 ID = "kv-context"
 UNKNOWN = frozenset({CATEGORY_NAMES[Category.UNATTRIBUTED], CATEGORY_NAMES[Category.GRAPH_UNRESOLVED]})
 UNDECLARED = (
-    "cache initialization undeclared: what the cache held is not known, so no slope over context is evidence"
+    "cache initialization undeclared: what it held is not known, so no slope over context is evidence"
 )
 TWO = "two contexts establish no slope: capture a third, best well beyond these"
-WHOLE_REPLAYS = "replays were recorded as one row each, so attention inside them has no time: nsys `--cuda-graph-trace=node`"
+WHOLE_REPLAYS = (
+    "replays were recorded as one row each: record what runs inside, nsys `--cuda-graph-trace=node`"
+)
 PER = 1_000
 """Tokens that a slope over context is per."""
 _STRENGTH = {"supported": 3, "inconclusive": 2, "contradicted": 1, "unmeasured": 0}

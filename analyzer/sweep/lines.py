@@ -23,7 +23,7 @@ UNITS: Mapping[Axis, tuple[float, str]] = {
 """How many tokens or sequences a slope is per."""
 WORDS: Mapping[Axis, str] = {"context": "tokens of context", "batch": "sequences"}
 ATTENTION = frozenset({"attention", "kv_cache"})
-"""Classes (by the part before the first dot) of attention and of what reads and writes its cache, indexers among them."""
+"""Classes (by the part before the first dot) of attention, indexers among it, and of what writes its cache."""
 MISFIT_P = 0.01
 """Residuals less likely than this from the noise of the steps are no noise ..."""
 MISFIT_SHARE = 0.01
@@ -174,7 +174,10 @@ def _statement(
         return f"{_told(line.slope, unit)} {between}; too few steps for an interval."
     if finding == "no growth seen":
         most = line.slope.ci95[1]
-        text = f"No growth seen beyond {most:,.0f} {unit} {between} ({_told(line.slope, unit)}); beyond these nothing is known"
+        text = (
+            f"No growth seen beyond {most:,.0f} {unit} {between} ({_told(line.slope, unit)}); beyond these nothing is"
+            " known"
+        )
     else:
         text = f"The mean step {finding} {between}: {_told(line.slope, unit)}"
     if described is not False:
@@ -186,7 +189,10 @@ def _statement(
         if repeated
         else "beyond the noise of their steps: curvature, or runs that differ (repeats would tell)"
     )
-    return f"{text}. A line does not describe it: means lie up to {largest:,.0f} ns off, {why}. See the slopes piece by piece."
+    return (
+        f"{text}. A line does not describe it: means lie up to {largest:,.0f} ns off, {why}. See the slopes piece by"
+        " piece."
+    )
 
 
 def _told(slope: Estimate, unit: str) -> str:

@@ -51,7 +51,7 @@ def common_kind(diagnoses: Sequence[Diagnosis], pattern: str | None) -> str:
 
 
 def phase_in(diagnosis: Diagnosis, kind: str, batch: int | None) -> str | None:
-    """The phase of a kind in one run: of several batch shapes that of the declared batch, else the one with the most time.
+    """The phase of a kind in one run: of several batch shapes the declared one, else the one with the most time.
 
     Time is that of a mean step by its steps; None where the run has no such phase.
     """

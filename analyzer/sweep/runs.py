@@ -10,7 +10,7 @@ from analyzer.fits import run_mean
 from analyzer.sweep.batching import batching
 from analyzer.sweep.cells import AXES, CellData, Given, cell_of, declared_batch, fingerprint, has_joint
 from analyzer.sweep.kv_context import kv_context
-from analyzer.sweep.lines import lines
+from analyzer.sweep.lines import attention_class, lines
 from analyzer.sweep.phases import common_kind, generates, phase_in
 from analyzer.sweep.pins import undeclared, unlike, varying
 from analyzer.swept import Cell, Estimated, Sweep, Unlike
@@ -118,6 +118,7 @@ def _result(cell: CellData, pins: list[Unlike], *, fitted: bool) -> Cell:
         rank_step_ns=float(cell.rank_steps.mean()),
         mean_ns={name: float(part.mean()) for name, part in cell.parts.items()},
         classes=list(cell.classes),
+        attention_ns=cell.class_mean(0, attention_class).mean if cell.classes else None,
         replays_unresolved=cell.replays_unresolved,
         tokens_per_s=rate * batch if rate is not None and batch is not None else None,
         tokens_per_s_per_stream=rate,

@@ -23,6 +23,8 @@ BAR = 0.035
 AXIS_WORDS = {"context": "context, tokens", "batch": "batch, sequences"}
 PER = {"context": 1_000.0, "batch": 1.0}
 FIT = Fill("#000000")
+ATTENTION = Fill("#469358")
+ATTENTION = Fill("#469358")
 
 
 def draw_axis(sweep: Sweep, axis: Axis) -> Sheet | str:
@@ -30,7 +32,8 @@ def draw_axis(sweep: Sweep, axis: Axis) -> Sheet | str:
     every = [line for line in sweep.lines if line.axis == axis]
     if not every:
         return f"no two cells lie at two places of the {axis} axis with all else equal"
-    lines = sorted(every, key=lambda line: -len(line.cells))[:PANELS]
+    most = sorted(every, key=lambda line: -len(line.cells))[:PANELS]
+    lines = [line for line in every if line in most]
     cells = {cell.name: cell for cell in sweep.cells}
     rows = -(-len(lines) // ACROSS)
     sheet = Sheet(
@@ -50,12 +53,12 @@ def draw_axis(sweep: Sweep, axis: Axis) -> Sheet | str:
     for row in grid:
         row[0].set_ylabel("mean step, ms")
     sheet.legends.append(("What bounds the step", _entries(cells, lines)))
-    sheet.legends.append(
-        (
-            "",
-            [Entry("fitted line", FIT, width=1.2), Entry("two points: no line", FIT, width=1.2, dashes="--")],
-        )
-    )
+    lines_shown = [
+        Entry("fitted line", FIT, width=1.2),
+        Entry("two points: no line", FIT, width=1.2, dashes="--"),
+        Entry("attention and KV-cache kernels", ATTENTION, width=1.6),
+    ]
+    sheet.legends.append(("", lines_shown))
     return sheet
 
 
@@ -79,11 +82,25 @@ def _panel(ax: Axes, line: Line, cells: Sequence[Cell], top_ns: float) -> None:
     fitted = line.intercept_ns.value + line.slope.value * ends / PER[line.axis]
     dashes = "--" if line.finding == "two points" else "-"
     ax.plot(ends, fitted / NS_PER_MS, color=FIT.colour, linewidth=1.0, linestyle=dashes, zorder=3)
+    _attention(ax, line, cells)
     ticks = sorted({*line.places})
     ax.set_xticks(_apart(ticks), [number(tick) for tick in _apart(ticks)], rotation=0)
     plain_ticks(ax, "y", 6)
     ax.set_xlabel(AXIS_WORDS[line.axis])
     ax.set_title(_panel_title(line))
+
+
+def _attention(ax: Axes, line: Line, cells: Sequence[Cell]) -> None:
+    """Path time of attention and its cache on the slowest rank, a part of the stacks' kernels."""
+    points = [
+        (place, one.attention_ns / NS_PER_MS)
+        for place, one in zip(line.places, cells, strict=True)
+        if one.attention_ns is not None
+    ]
+    if points:
+        x, y = zip(*points, strict=True)
+        ax.plot(x, y, color="#FFFFFF", linewidth=2.6, zorder=4.5)
+        ax.plot(x, y, color=ATTENTION.colour, linewidth=1.6, marker="o", markersize=3, zorder=5)
 
 
 def _apart(ticks: Sequence[int]) -> list[int]:
@@ -118,7 +135,7 @@ def _entries(cells: dict[str, Cell], lines: Sequence[Line]) -> list[Entry]:
 
 def _subtitle(axis: Axis, lines: Sequence[Line], number_of_lines: int) -> str:
     other = "batch" if axis == "context" else "context"
-    text = f"A panel for each {other} and cache initialization; black bars: 95 % interval of each mean by its own steps."
+    text = f"A panel for each {other} and cache initialization; black bars: 95 % interval of a mean by its own steps."
     if number_of_lines > len(lines):
         text += f" The {len(lines)} lines with the most cells of {number_of_lines}."
     return text
