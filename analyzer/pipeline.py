@@ -18,10 +18,20 @@ from analyzer.diagnosis import (
     Diagnosis,
     GlobalAccount,
     Hypothesis,
+    Rank,
+    SweepUse,
     Unmeasured,
 )
 from analyzer.errors import TraceError, UsageError
-from analyzer.explain import absent_device, cautions, profiling_cost, quality, run, summary
+from analyzer.explain import (
+    absent_device,
+    cautions,
+    profiling_cost,
+    quality,
+    run,
+    summary,
+    swept_context,
+)
 from analyzer.explain.advice import advice_for
 from analyzer.explain.focus import focus_rank
 from analyzer.explain.host.look_first import look_first
@@ -68,6 +78,7 @@ class Options:
     changes: Sequence[str] = ()  # SPECs of changes to replay besides each explanation's own
     assume: Sequence[str] = ()  # NAME=NS or NAME=LOW..HIGH
     own_changes: bool = True  # replay each explanation's intervention
+    sweep: str | None = None  # a sweep.json that kv-context is taken from
 
 
 def analyze(
@@ -103,6 +114,7 @@ def analyze(
     detail = _focus(reports, per_phase, account).detail
     host_rollups = [row for report in reports for row in report.host_rollups]
     predicted = outlook(joint, _hypotheses(capture, joint, limits), asked)
+    hypotheses, swept = _by_sweep(predicted.hypotheses, options.sweep, zero, ranks, capture)
     diagnosis = Diagnosis(
         format=FORMAT,
         format_version=FORMAT_VERSION,
@@ -121,7 +133,8 @@ def analyze(
         kernels=[kernel for report in reports for kernel in report.kernels],
         kernel_shapes=[shape for report in reports for shape in report.shapes],
         host_culprits=[culprit for report in reports for culprit in report.culprits],
-        hypotheses=[advice.verdict(row) for row in predicted.hypotheses],
+        hypotheses=[advice.verdict(row) for row in hypotheses],
+        sweep=swept,
         whatif=predicted.whatif,
         collectives=joint.collectives,
         late_ranks=joint.late_ranks,
@@ -162,6 +175,17 @@ def analyze(
         detail[1] if detail is not None else None,
         None if paths is None else paths.segments,
     )
+
+
+def _by_sweep(
+    rows: Sequence[Hypothesis], path: str | None, zero: int | None, ranks: list[Rank], capture: Capture
+) -> tuple[Sequence[Hypothesis], SweepUse | None]:
+    """The rows with what a sweep says of ``kv-context``, and what ties it to this capture."""
+    if path is None:
+        return rows, None
+    sweep = swept_context.read_sweep(path)
+    use = swept_context.sweep_use(sweep, path, None if zero is None else str(zero), ranks, run.facts(capture))
+    return swept_context.with_sweep(rows, sweep, use), use
 
 
 def _unmeasured(capture: Capture, joint: JointReport, no_device: str) -> list[Unmeasured]:

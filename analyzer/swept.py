@@ -170,7 +170,8 @@ class Sweep(msgspec.Struct, frozen=True, kw_only=True):
     lines: list[Line]
     batching: list[Batching]
     experts: tuple[int, int] | None  # experts and experts per token, as declared
-    kv_context: Hypothesis
+    kv_context: Hypothesis  # at the largest context
+    kv_by_cell: dict[str, Hypothesis]  # of each cell on a line along context, for its own step
     cache_undeclared: list[str]  # cells
     unplaced: list[str]  # sentences: what lies nowhere on the grid, and why
     varying: list[str]  # pins that most cells do not share
@@ -180,6 +181,8 @@ class Sweep(msgspec.Struct, frozen=True, kw_only=True):
     def to_json(self) -> bytes:
         """Pretty and deterministic, newline at the end."""
         strict_json.require_finite([*self.cells, *self.lines, *self.batching])
+        parts = [row.share for row in (self.kv_context, *self.kv_by_cell.values()) if row.share is not None]
+        strict_json.require_finite(parts)
         return strict_json.encode(self)
 
 

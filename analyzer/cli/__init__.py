@@ -70,6 +70,7 @@ def diagnose(
     output_ranges: opt.OutputRanges = None,
     rules: opt.RulesOption = None,
     threshold: opt.Threshold = None,
+    sweep: opt.SweepOption = None,
     jobs: opt.Jobs = 1,
     output: opt.Output = None,
     format_: opt.FormatOption = opt.Format.MD,
@@ -98,6 +99,7 @@ def diagnose(
             rules=tuple(rules or ()),
             thresholds=opt.thresholds(threshold),
             jobs=jobs,
+            sweep=None if sweep is None else str(sweep),
         )
         kept = keeping.opened(store)
         which = Selection(opt.rank_pattern(rank_regex), opt.rank_list(ranks), device, manifest)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -20,7 +18,6 @@ from analyzer.sweep.phases import batch_in
 from analyzer.swept import ClassMean, Place, Source
 
 AXES = ("context", "batch")
-PLACED_BY = (*AXES, "cache_initialization")
 
 
 @dataclass(frozen=True)
@@ -123,20 +120,6 @@ def declared_batch(given: Given) -> int | None:
 def has_joint(diagnosis: Diagnosis, phase: str) -> bool:
     """Whether a run has the account of all ranks together for a phase."""
     return budget_of(diagnosis, phase, None) is not None
-
-
-def fingerprint(diagnosis: Diagnosis) -> str:
-    """The same for the same capture, wherever it lies and whatever it was called."""
-    ranks = [
-        [
-            rank.rank,
-            rank.device_events,
-            *([] if (span := rank.device_span) is None else [span.start_ns, span.end_ns, span.busy_ns]),
-        ]
-        for rank in diagnosis.ranks
-    ]
-    text = json.dumps([diagnosis.time_zero_ns, ranks])
-    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def _windows(diagnosis: Diagnosis, budget: Budget) -> Sequence[Window | GlobalWindow]:

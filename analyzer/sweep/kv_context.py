@@ -1,9 +1,9 @@
-"""``kv-context``: how much of the step at the largest context is attention and cache time that grew with the context.
+"""``kv-context``: how much of a step is attention and cache time that grew with the context.
 
-The share is the slope of the path time of attention and KV-cache kernels times the measured span of contexts, over the
-step at the largest context. Its lower end takes the slope's lower end. Its upper end takes the slope's upper end over
-the whole context down to 0, at most all path time of these kernels there, and adds what no class holds (unattributed
-time, replays that were recorded as one row).
+The share is the slope of the path time of attention and KV-cache kernels times the span from the smallest context to
+the cell's, over the cell's own step; the sweep's verdict is that of the largest context. Its lower end takes the
+slope's lower end. Its upper end takes the slope's upper end over the whole context down to 0, at most all path time of
+these kernels there, and adds what no class holds (unattributed time, replays that were recorded as one row).
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import msgspec
 
 from analyzer.categories import CATEGORY_NAMES, Category
 from analyzer.diagnosis import Hypothesis, Measured, Share, Verdict
+from analyzer.explain.swept_context import ID
 from analyzer.explain.verdicts.catalogue import UNMEASURED
 from analyzer.explain.verdicts.hypotheses import decide
 from analyzer.sweep.cells import CellData
 from analyzer.sweep.lines import attention_class
 from analyzer.swept import Line
 
-ID = "kv-context"
 UNKNOWN = frozenset({CATEGORY_NAMES[Category.UNATTRIBUTED], CATEGORY_NAMES[Category.GRAPH_UNRESOLVED]})
 UNDECLARED = (
     "cache initialization undeclared: what it held is not known, so no slope over context is evidence"
@@ -35,72 +35,77 @@ PER = 1_000
 _STRENGTH = {"supported": 3, "inconclusive": 2, "contradicted": 1, "unmeasured": 0}
 
 
-def kv_context(
+def kv_rows(
     phase: str, lines: Sequence[Line], cells: Mapping[str, CellData], thresholds: Mapping[str, float]
-) -> Hypothesis:
-    """The verdict over all lines along context: the strongest case speaks, lines of more contexts first."""
+) -> tuple[Hypothesis, dict[str, Hypothesis]]:
+    """The verdict of the sweep, and that of each cell on a line along context for its own step.
+
+    The sweep's is that of the cells at the largest context of a line: the strongest case, lines of more contexts first.
+    """
     along = [line for line in lines if line.axis == "context"]
-    if not along:
-        return _row(phase, "unmeasured", _how_to_measure())
-    rows = [(_places(line) > 2, _of_line(phase, line, cells, thresholds)) for line in along]
-    best = max(rows, key=lambda row: (row[0], _STRENGTH[row[1].verdict], _value(row[1])))
-    return best[1]
-
-
-def _value(row: Hypothesis) -> float:
-    return row.share.value if row.share is not None else -math.inf
+    by_cell: dict[str, Hypothesis] = {}
+    leading: list[tuple[bool, int, float, Hypothesis]] = []
+    for line in along:
+        for name, place in zip(line.cells, line.places, strict=True):
+            row = by_cell[name] = _of_cell(phase, line, cells, cells[name], place, thresholds)
+            if place == max(line.places):
+                value = row.share.value if row.share is not None else -math.inf
+                leading.append((_places(line) > 2, _STRENGTH[row.verdict], value, row))
+    if not leading:
+        return _row(phase, "unmeasured", _how_to_measure()), {}
+    return max(leading, key=lambda case: case[:3])[3], by_cell
 
 
 def _places(line: Line) -> int:
     return len({*line.places})
 
 
-def _of_line(
-    phase: str, line: Line, cells: Mapping[str, CellData], thresholds: Mapping[str, float]
+def _of_cell(
+    phase: str,
+    line: Line,
+    cells: Mapping[str, CellData],
+    cell: CellData,
+    place: int,
+    thresholds: Mapping[str, float],
 ) -> Hypothesis:
-    mine = [cells[name] for name in line.cells]
+    """What grew up to one cell's context, as a share of its step."""
     if line.attention is None:
         return _row(phase, "unmeasured", "no device work is on the path of these runs")
-    if all(cell.replays_unresolved for cell in mine):
+    if all(cells[name].replays_unresolved for name in line.cells):
         return _row(phase, "unmeasured", WHOLE_REPLAYS)
-    low, high = min(line.places), max(line.places)
-    at_most = [cell for cell, place in zip(mine, line.places, strict=True) if place == high]
-    step = sum(float(cell.rank_steps.mean()) for cell in at_most) / len(at_most)
-    span = (high - low) / PER
-    value = line.attention.value * span / step
+    step, low = float(cell.rank_steps.mean()), min(line.places)
+    grown = line.attention.value * (place - low) / PER
     if line.attention.ci95 is None:
-        return _row(phase, "inconclusive", f"attention and cache grow by {value:.1%} of the step; {TWO}")
-    interval = (
-        min(value, line.attention.ci95[0] * span / step),
-        max(value, _upper(line.attention.ci95[1] * high / PER, at_most) / step),
-    )
+        return _row(
+            phase, "inconclusive", f"attention and cache grow by {grown / step:.1%} of the step; {TWO}"
+        )
+    least, most = (end * (place - low) / PER for end in line.attention.ci95)
+    upper = max(most, _upper(line.attention.ci95[1] * place / PER, cell))
+    interval = (min(least, grown) / step, max(upper, grown) / step)
     verdict, note = _limited(line, decide(*interval, thresholds))
-    where = f"between {low:,} and {high:,} tokens{'' if line.at is None else f' at batch {line.at:,}'}"
-    row = _row(phase, verdict, f"{where}{f'; {note}' if note else ''}")
+    batch = "" if line.at is None else f" at batch {line.at:,}"
+    where = f"at {place:,} tokens{batch}, of contexts from {low:,} to {max(line.places):,}"
     return msgspec.structs.replace(
-        row,
-        rank=at_most[0].rank,
-        share=Share(value=value, interval=interval),
+        _row(phase, verdict, f"{where}{f'; {note}' if note else ''}"),
+        rank=cell.rank,
+        share=Share(value=grown / step, interval=interval),
         measured=Measured(
-            name=f"growth of attention and KV-cache path time from {low:,} to {high:,} tokens of context",
-            value=line.attention.value * span,
+            name=f"growth of attention and KV-cache path time from {low:,} to {place:,} tokens of context",
+            value=float(round(grown)),
             unit="ns per step",
             kind="fit",
-            rank=at_most[0].rank,
-            windows=sum(len(cell.rank_steps) for cell in mine),
+            rank=cell.rank,
+            windows=len(cell.rank_steps),
         ),
-        gain_upper_bound_ns=max(0, math.ceil(min(interval[1], 1.0) * step)),
+        gain_upper_bound_ns=max(0, math.ceil(min(upper, step))),
     )
 
 
-def _upper(extrapolated_ns: float, at_most: Sequence[CellData]) -> float:
-    """All that could have grown with the context, at the largest one (ns per step)."""
-    ends = []
-    for cell in at_most:
-        attention = cell.class_mean(0, attention_class)
-        error = 0.0 if attention.variance is None else 2 * math.sqrt(attention.variance)
-        ends.append(min(max(extrapolated_ns, 0.0), attention.mean + error) + cell.rank_mean_ns(UNKNOWN))
-    return max(ends)
+def _upper(extrapolated_ns: float, cell: CellData) -> float:
+    """All that could have grown with the context, at one cell (ns per step)."""
+    attention = cell.class_mean(0, attention_class)
+    error = 0.0 if attention.variance is None else 2 * math.sqrt(attention.variance)
+    return min(max(extrapolated_ns, 0.0), attention.mean + error) + cell.rank_mean_ns(UNKNOWN)
 
 
 def _limited(line: Line, verdict: Verdict) -> tuple[Verdict, str]:

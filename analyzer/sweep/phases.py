@@ -8,16 +8,11 @@ from collections.abc import Sequence
 from analyzer.diagnosis import Diagnosis
 from analyzer.errors import UsageError
 from analyzer.explain.focus import leading_budgets, mean_step
+from analyzer.reconstruct.phases import kind_of
 from analyzer.reconstruct.step_markers import BATCH, shape_of
 
-_SHAPE = re.compile(r" (?:batch [\d-]+|[\d-]+ tokens)$")
 NOT_GENERATING = ("prefill", "mixed", "idle")
 """Kinds of steps of which not every sequence gets a token."""
-
-
-def kind_of(phase: str) -> str:
-    """A phase without the batch shape that tells it from others of its kind."""
-    return _SHAPE.sub("", phase)
 
 
 def generates(phase: str) -> bool:

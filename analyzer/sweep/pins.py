@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from analyzer.sweep.cells import PLACED_BY, CellData
+from analyzer.explain.swept_context import PLACED_BY
+from analyzer.sweep.cells import CellData
 from analyzer.swept import Unlike
 
 

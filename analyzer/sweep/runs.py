@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from analyzer.diagnosis import Diagnosis
 from analyzer.errors import UsageError
+from analyzer.explain.fingerprint import fingerprint
 from analyzer.fits import run_mean
 from analyzer.sweep.batching import batching
-from analyzer.sweep.cells import AXES, CellData, Given, cell_of, declared_batch, fingerprint, has_joint
-from analyzer.sweep.kv_context import kv_context
+from analyzer.sweep.cells import AXES, CellData, Given, cell_of, declared_batch, has_joint
+from analyzer.sweep.kv_context import kv_rows
 from analyzer.sweep.lines import attention_class, lines
 from analyzer.sweep.phases import common_kind, generates, phase_in
 from analyzer.sweep.pins import undeclared, unlike, varying
@@ -50,7 +52,9 @@ def sweep(
         if (keep_unlike or not pins) and _placed(cell)
     ]
     along = [*lines(fitted, "context"), *lines(fitted, "batch")]
+    by_name = {cell.name: cell for cell in cells}
     thresholds = held[0][0].diagnosis.constants.thresholds
+    kv, of_cells = kv_rows(kind, along, by_name, thresholds)
     return Sweep(
         tracebound_version=__version__,
         phase=kind,
@@ -62,7 +66,8 @@ def sweep(
         lines=along,
         batching=batching(fitted, experts),
         experts=experts,
-        kv_context=kv_context(kind, along, {cell.name: cell for cell in cells}, thresholds),
+        kv_context=kv,
+        kv_by_cell=of_cells,
         cache_undeclared=[cell.name for cell in cells if cell.cache is None],
         unplaced=[*_unplaced(cells), *_without_phase(runs, phases, kind)],
         varying=varying(cells),
@@ -81,10 +86,14 @@ def _checked(runs: Sequence[Given]) -> None:
         raise UsageError(name, "", "is given twice", "name each run once; repeats are captures of their own")
     seen: dict[str, str] = {}
     for run in runs:
-        other = seen.setdefault(fingerprint(run.diagnosis), run.name)
+        other = seen.setdefault(_fingerprint(run.diagnosis), run.name)
         if other != run.name:
             why = f"holds the same capture as {other!r}"
             raise UsageError(run.name, "", why, "name each capture once: a copy is no repeat")
+
+
+def _fingerprint(diagnosis: Diagnosis) -> str:
+    return fingerprint(diagnosis.time_zero_ns, diagnosis.ranks)
 
 
 def _placed(cell: CellData) -> bool:
@@ -99,7 +108,7 @@ def _result(cell: CellData, pins: list[Unlike], *, fitted: bool) -> Cell:
         name=cell.name,
         inputs=[one.path for one in cell.given.diagnosis.inputs],
         run_id=cell.given.diagnosis.run.run_id if cell.given.diagnosis.run is not None else None,
-        fingerprint=fingerprint(cell.given.diagnosis),
+        fingerprint=_fingerprint(cell.given.diagnosis),
         context=cell.context,
         batch=cell.batch,
         cache_initialization=cell.cache,

@@ -35,6 +35,7 @@ class Options:
     changes: tuple[str, ...] = ()
     assume: tuple[str, ...] = ()
     own_changes: bool = True
+    sweep: str | None = None
 
 
 class Stub(SimpleNamespace):
