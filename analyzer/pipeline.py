@@ -18,10 +18,20 @@ from analyzer.diagnosis import (
     Diagnosis,
     GlobalAccount,
     Hypothesis,
+    Rank,
+    SweepUse,
     Unmeasured,
 )
 from analyzer.errors import TraceError, UsageError
-from analyzer.explain import absent_device, cautions, profiling_cost, quality, run, summary
+from analyzer.explain import (
+    absent_device,
+    cautions,
+    profiling_cost,
+    quality,
+    run,
+    summary,
+    swept_context,
+)
 from analyzer.explain.advice import advice_for
 from analyzer.explain.bytes import account as byte_account
 from analyzer.explain.bytes.given import Given
@@ -75,6 +85,7 @@ class Options:
     own_changes: bool = True  # replay each explanation's intervention
     ledger: str | Path | None = None  # a byte ledger of these steps
     counters: Sequence[str | Path] = ()  # CSV files of Nsight Compute: FILE, or RANK=FILE
+    sweep: str | None = None  # a sweep.json that kv-context is taken from
 
 
 def analyze(
@@ -113,6 +124,7 @@ def analyze(
     host_rollups = [row for report in reports for row in report.host_rollups]
     predicted = outlook(joint, _hypotheses(capture, joint, limits), asked)
     bytes_, hypotheses = byte_account.bytes_account(joint, capture, given_bytes, predicted.hypotheses)
+    hypotheses, swept = _by_sweep(hypotheses, options.sweep, zero, ranks, capture)
     diagnosis = Diagnosis(
         format=FORMAT,
         format_version=FORMAT_VERSION,
@@ -132,6 +144,7 @@ def analyze(
         kernel_shapes=[shape for report in reports for shape in report.shapes],
         host_culprits=[culprit for report in reports for culprit in report.culprits],
         hypotheses=[advice.verdict(row) for row in hypotheses],
+        sweep=swept,
         whatif=predicted.whatif,
         collectives=joint.collectives,
         late_ranks=joint.late_ranks,
@@ -176,6 +189,17 @@ def analyze(
         detail[1] if detail is not None else None,
         None if paths is None else paths.segments,
     )
+
+
+def _by_sweep(
+    rows: Sequence[Hypothesis], path: str | None, zero: int | None, ranks: list[Rank], capture: Capture
+) -> tuple[Sequence[Hypothesis], SweepUse | None]:
+    """The rows with what a sweep says of ``kv-context``, and what ties it to this capture."""
+    if path is None:
+        return rows, None
+    sweep = swept_context.read_sweep(path)
+    use = swept_context.sweep_use(sweep, path, None if zero is None else str(zero), ranks, run.facts(capture))
+    return swept_context.with_sweep(rows, sweep, use), use
 
 
 def _unmeasured(capture: Capture, joint: JointReport, no_device: str) -> list[Unmeasured]:

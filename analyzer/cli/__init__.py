@@ -16,6 +16,7 @@ from analyzer.cli import compare as comparing
 from analyzer.cli import history as keeping
 from analyzer.cli import ledger as bytes_moved
 from analyzer.cli import options as opt
+from analyzer.cli import sweep as sweeping
 from analyzer.cli import whatif as predicting
 from analyzer.cli.console import GateError, ending, out, say, warn
 from analyzer.cli.doctor import EXAMPLE, doctor
@@ -72,6 +73,7 @@ def diagnose(
     threshold: opt.Threshold = None,
     ledger: opt.LedgerOption = None,
     counters: opt.CountersOption = None,
+    sweep: opt.SweepOption = None,
     jobs: opt.Jobs = 1,
     output: opt.Output = None,
     format_: opt.FormatOption = opt.Format.MD,
@@ -102,6 +104,7 @@ def diagnose(
             jobs=jobs,
             ledger=ledger,
             counters=tuple(counters or ()),
+            sweep=None if sweep is None else str(sweep),
         )
         kept = keeping.opened(store)
         which = Selection(opt.rank_pattern(rank_regex), opt.rank_list(ranks), device, manifest)
@@ -211,6 +214,8 @@ def inspect(
 
 
 app.command(epilog=comparing.EXAMPLE, no_args_is_help=True)(comparing.compare)
+
+app.command(epilog=sweeping.EXAMPLE, no_args_is_help=True)(sweeping.sweep)
 
 app.command(epilog=predicting.EXAMPLE, no_args_is_help=True)(predicting.whatif)
 

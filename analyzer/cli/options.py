@@ -125,6 +125,15 @@ InspectFormat = Annotated[Format, typer.Option("--format", help="json: JSON alon
 Figures = Annotated[
     bool, typer.Option("--figures/--no-figures", help="Draw the figures (SVG and PNG) beside the report.")
 ]
+SweepOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--sweep",
+        metavar="FILE",
+        help="A sweep.json of tracebound sweep: answers kv-context, where this run is of it or pinned alike.",
+        show_default=False,
+    ),
+]
 Strict = Annotated[bool, typer.Option("--strict", help="Refuse inputs that are cut off or damaged (exit 1).")]
 StoreOption = Annotated[
     str | None,

@@ -54,6 +54,7 @@ from analyzer.diagnosis.host_work import HostCulprit, HostRollup, LaunchBill, Lo
 from analyzer.diagnosis.quantiles import Quantiles
 from analyzer.diagnosis.root import FORMAT, FORMAT_VERSION, Detail, Diagnosis
 from analyzer.diagnosis.steps import Budget, GlobalAccount, GlobalWindow, Outlier, Rank, Window
+from analyzer.diagnosis.sweep import SweepUse
 from analyzer.diagnosis.verdicts import Evidence, Hypothesis, Measured, MeasureKind, Share, Verdict
 
 __all__ = [
@@ -111,6 +112,7 @@ __all__ = [
     "StepSequence",
     "StepWork",
     "Steps",
+    "SweepUse",
     "Unmeasured",
     "Verdict",
     "Window",

@@ -20,6 +20,7 @@ from analyzer.diagnosis.device_work import (
 )
 from analyzer.diagnosis.host_work import HostCulprit, HostRollup, LaunchBill, LookFirst
 from analyzer.diagnosis.steps import Budget, GlobalAccount, Outlier, Rank
+from analyzer.diagnosis.sweep import SweepUse
 from analyzer.diagnosis.verdicts import Hypothesis
 from analyzer.predicted import WhatIf
 
@@ -83,4 +84,5 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     rules: list[str] = []  # rules files read after the built-in one
     shared_devices: list[SharedDevice] = []
     bytes: Bytes | None = None  # None: neither a ledger nor counters were given
+    sweep: SweepUse | None = None  # that ``kv-context`` was given
     notes: list[str]

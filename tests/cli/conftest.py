@@ -37,6 +37,7 @@ class Options:
     changes: tuple[str, ...] = ()
     assume: tuple[str, ...] = ()
     own_changes: bool = True
+    sweep: str | None = None
 
 
 class Stub(SimpleNamespace):
