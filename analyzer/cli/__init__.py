@@ -15,6 +15,7 @@ from analyzer.cli import calc
 from analyzer.cli import compare as comparing
 from analyzer.cli import history as keeping
 from analyzer.cli import options as opt
+from analyzer.cli import speculation as speculating
 from analyzer.cli import whatif as predicting
 from analyzer.cli.console import GateError, ending, out, say, warn
 from analyzer.cli.doctor import EXAMPLE, doctor
@@ -208,6 +209,8 @@ def inspect(
 app.command(epilog=comparing.EXAMPLE, no_args_is_help=True)(comparing.compare)
 
 app.command(epilog=predicting.EXAMPLE, no_args_is_help=True)(predicting.whatif)
+
+app.command(epilog=speculating.EXAMPLE, no_args_is_help=True)(speculating.speculation)
 
 app.command(epilog=keeping.EXAMPLE)(keeping.history)
 

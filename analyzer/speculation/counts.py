@@ -110,9 +110,7 @@ def _drafted(path: str, row: Row, draft_tokens: int | None) -> int:
         raise TraceError(path, row.where, f"{drafted:,} tokens drafted in one cycle are no cycle's", hint)
     if row.accepted > drafted:
         why = f"{row.accepted} tokens are accepted of {drafted} that were drafted"
-        hint = (
-            "count accepted drafted tokens only: the verifier's own token is none of them; or mend --draft-tokens"
-        )
+        hint = "count accepted drafted tokens only: the verifier's own token is none of them; or mend --draft-tokens"
         raise TraceError(path, row.where, why, hint)
     return drafted
 
@@ -160,9 +158,7 @@ def from_positions(
     )
 
 
-def from_histogram(
-    path: str, cycles_by_accepted: Mapping[int, int], draft_tokens: int | None
-) -> Cycles:
+def from_histogram(path: str, cycles_by_accepted: Mapping[int, int], draft_tokens: int | None) -> Cycles:
     """From ``{accepted: cycles}``."""
     rows = [Row(f"accepted {n}", n, None, times) for n, times in sorted(cycles_by_accepted.items())]
     return cycles_of(path, "histogram", rows, draft_tokens)

@@ -123,7 +123,9 @@ def _found(document: Mapping[str, Any], names: Iterable[str]) -> Any:
 
 def _histogram(name: str, items: Mapping[str, Any]) -> dict[int, int]:
     return {
-        _number(name, "histogram", "accepted", accepted): _number(name, f"accepted {accepted}", "cycles", times)
+        _number(name, "histogram", "accepted", accepted): _number(
+            name, f"accepted {accepted}", "cycles", times
+        )
         for accepted, times in items.items()
     }
 
@@ -156,11 +158,17 @@ def _csv_row(name: str, where: str, item: Mapping[str | None, Any]) -> Row:
 
 def _number(name: str, where: str, what: str, value: object) -> int:
     """A count: a whole number from 0, as a number or in digits."""
-    if isinstance(value, str) and value.strip().isascii() and value.strip().isdecimal() and len(value) < 20:
-        value = int(value)
-    elif isinstance(value, float) and value.is_integer():
-        value = int(value)
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _MOST:
+    number = _whole(value)
+    if number is None or not 0 <= number <= _MOST:
         shown = "missing" if value is None else f"{value!r:.40}"
         raise TraceError(name, where, f"{what} is {shown}, no count", "give whole numbers from 0")
-    return value
+    return number
+
+
+def _whole(value: object) -> int | None:
+    if isinstance(value, str):
+        digits = value.strip()
+        return int(digits) if digits.isascii() and digits.isdecimal() and len(digits) < 20 else None
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else None
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
