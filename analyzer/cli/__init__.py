@@ -15,6 +15,7 @@ from analyzer.cli import calc
 from analyzer.cli import compare as comparing
 from analyzer.cli import history as keeping
 from analyzer.cli import options as opt
+from analyzer.cli import scaling as scales
 from analyzer.cli import speculation as speculating
 from analyzer.cli import whatif as predicting
 from analyzer.cli.console import GateError, ending, out, say, warn
@@ -209,6 +210,8 @@ def inspect(
 app.command(epilog=comparing.EXAMPLE, no_args_is_help=True)(comparing.compare)
 
 app.command(epilog=predicting.EXAMPLE, no_args_is_help=True)(predicting.whatif)
+
+app.command(epilog=scales.EXAMPLE, no_args_is_help=True)(scales.scaling)
 
 app.command(epilog=speculating.EXAMPLE, no_args_is_help=True)(speculating.speculation)
 
