@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 TEMPLATE = "SCALING.md.jinja"
 BEHAVIOUR_WORDS = {
-    "grows": "**grows with the ranks**: no serial time",
+    "grows": "**grows with the ranks**",
     "spreads": "shrinks with the ranks",
     "not told": "not told from constant",
 }
@@ -62,7 +62,7 @@ def _answer(scaling: Scaling) -> list[str]:
         lines.append(
             f"From {of_ranks(first.ranks)} to {last.ranks} the mean step goes from {ms(first.mean_step_ns)} to"
             f" {ms(last.mean_step_ns)} ms: **{last.speedup:.3f}x**{ratio_interval(last.speedup_ci95)},"
-            f" {share(last.efficiency)} of what {last.ranks} / {first.ranks} as many ranks could give (measured)."
+            f" efficiency {share(last.efficiency)} (measured)."
         )
     if scaling.fit is None:
         return [*lines, f"**No fit**: {prose(scaling.fit_because)}."]
@@ -77,10 +77,10 @@ def _fit_answer(fit: ScalingFit) -> str:
     if fit.serial_share is None:
         return f"{split}: **no serial share**, as a part of it is negative."
     text = f"{split}: serial share **{share(fit.serial_share, 2)}**{share_interval(fit.serial_share_ci95)}."
-    if fit.growing_ns > 0:
+    if fit.growing_ns > 0 and fit.own_serial_share is not None:
         text += (
-            f" Of S, {ms(fit.growing_ns)} ms stand in categories that grow with the ranks: no serial time of the"
-            " program, but a price of the ranks."
+            f" Of S, {ms(fit.growing_ns)} ms are added by what grows with the ranks: a price of the ranks, no serial"
+            f" time of the program. Without it the serial share is {share(fit.own_serial_share, 2)}."
         )
     return text
 
@@ -154,7 +154,7 @@ def _fit(scaling: Scaling) -> str:
             "none" if fit.serial_share is None else share(fit.serial_share, 2),
             share_interval(fit.serial_share_ci95, bare=True),
         ],
-        ["of S, in categories that grow, ms", ms(fit.growing_ns), "-"],
+        ["of S, added by what grows with the ranks, ms", ms(fit.growing_ns), "-"],
     ]
     if fit.rms_residual_ns is not None:
         rows.append(["root mean square of the residuals, ms", ms(fit.rms_residual_ns), "-"])
@@ -208,8 +208,8 @@ def _categories_note(scaling: Scaling) -> str:
         return ""
     names = ", ".join(f"`{one.category}`" for one in growing)
     return (
-        f"P below 0 beyond chance: {names}. There S is what the category grows towards as ranks are added, not what one"
-        " rank spends."
+        f"P below 0 beyond chance: {names}. There S is what the category grows towards as ranks are added, and -P what"
+        " they add to what one rank spends."
     )
 
 
@@ -270,7 +270,7 @@ def _differing(scaling: Scaling) -> str:
 
 def _unknown(scaling: Scaling) -> list[str]:
     boundaries = sorted({run.boundary for run in scaling.runs})
-    lines = [f"A step ends at {prose(BOUNDARY_WORDS.get(name, name))}." for name in boundaries]
+    lines = [f"Boundary, {prose(BOUNDARY_WORDS.get(name, name))}." for name in boundaries]
     if scaling.fit is not None and not scaling.fit.between_runs:
         lines.append(
             "**How much runs differ from one another**: the intervals are of the steps of these captures. Repeat each"

@@ -7,12 +7,20 @@ Two runs solve exactly, ``S = (N T_N - T_1) / (N - 1)``; three or more are fitte
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from analyzer.fits import FloatArray, RunMean, fit_runs, run_mean, weights_of
+import numpy as np
+
+from analyzer.fits import Estimate, FloatArray, RunLine, RunMean, fit_runs, run_mean, weights_of
 from analyzer.study.headline import Headline
-from analyzer.study.scaling_result import Behaviour, CategoryFit, Interval, ScalingFit
+from analyzer.study.scaling_result import Behaviour, CategoryFit, CurvePoint, Interval, ScalingFit
+
+MISFIT_BELOW = 0.01
+"""Chance of such residuals from the steps' noise alone, below which the curve is said not to describe the runs."""
+CURVE_POINTS = 33
+LEAST_SHARE = 0.001
+"""Of the shortest mean step: categories whose P is less are not said to grow or to shrink with the ranks."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +47,7 @@ def fitted(runs: Sequence[CountedRun]) -> tuple[ScalingFit, list[CategoryFit]]:
     share = _share(means, weights, serial, parallel)
     residuals = list(line.residuals)
     counts = sorted({run.ranks for run in runs})
+    growing = sum(-one.parallel_ns for one in categories if one.behaviour == "grows")
     fit = ScalingFit(
         method="exact" if exact else "least squares",
         serial_ns=serial,
@@ -47,13 +56,17 @@ def fitted(runs: Sequence[CountedRun]) -> tuple[ScalingFit, list[CategoryFit]]:
         parallel_ci95_ns=line.slope.ci95,
         serial_share=None if share is None else share[0],
         serial_share_ci95=None if share is None else share[1],
-        growing_ns=sum(one.serial_ns for one in categories if one.behaviour == "grows"),
+        growing_ns=growing,
+        own_serial_share=None if share is None else (serial - growing) / (serial + parallel),
         residuals_ns=None if exact else residuals,
         rms_residual_ns=None if exact else math.sqrt(sum(one**2 for one in residuals) / len(residuals)),
         misfit_p=line.misfit_p,
         between_runs=line.between_runs,
         limit_speedup=(serial + parallel) / serial if share is not None and serial > 0 else None,
-        cautions=_cautions(serial, parallel, counts, len(runs), line.misfit_p),
+        curve=[
+            CurvePoint(ranks=at, step_ns=value, ci95_ns=ends) for at, value, ends in _curve(means, weights)
+        ],
+        cautions=_cautions(line, counts, len(runs)),
     )
     return fit, categories
 
@@ -62,6 +75,13 @@ def line_at(runs: Sequence[CountedRun], ranks: float) -> tuple[float, Interval |
     """The fitted step at a rank count and its 95 % interval (ns)."""
     means = whole_means(runs)
     return _value_at(means, weights_of(means), 1 / ranks)
+
+
+def _curve(means: Sequence[RunMean], weights: FloatArray) -> Iterator[tuple[float, float, Interval | None]]:
+    """(ranks, fitted step, its interval) between the measured counts."""
+    xs = [mean.x for mean in means]
+    for x in np.geomspace(max(xs), min(xs), CURVE_POINTS).tolist():
+        yield (1 / x, *_value_at(means, weights, x))
 
 
 def _value_at(means: Sequence[RunMean], weights: FloatArray, x: float) -> tuple[float, Interval | None]:
@@ -95,10 +115,11 @@ def _share(
 
 def _categories(runs: Sequence[CountedRun], weights: FloatArray) -> list[CategoryFit]:
     names = [name for name in runs[0].steps.path_ns if any(any(run.steps.path_ns[name]) for run in runs)]
-    return [_category(name, runs, weights) for name in names]
+    shortest = min(run.steps.mean_step_ns for run in runs)
+    return [_category(name, runs, weights, LEAST_SHARE * shortest) for name in names]
 
 
-def _category(name: str, runs: Sequence[CountedRun], weights: FloatArray) -> CategoryFit:
+def _category(name: str, runs: Sequence[CountedRun], weights: FloatArray, least_ns: float) -> CategoryFit:
     means = [run_mean(1 / run.ranks, run.steps.path_ns[name]) for run in runs]
     line = fit_runs(means, weights)
     at: dict[int, list[float]] = {}
@@ -111,28 +132,29 @@ def _category(name: str, runs: Sequence[CountedRun], weights: FloatArray) -> Cat
         serial_ci95_ns=line.intercept.ci95,
         parallel_ns=line.slope.value,
         parallel_ci95_ns=line.slope.ci95,
-        behaviour=_behaviour(line.slope.ci95),
+        behaviour=_behaviour(line.slope, least_ns),
     )
 
 
-def _behaviour(ends: Interval | None) -> Behaviour:
-    if ends is None or ends[0] <= 0 <= ends[1]:
+def _behaviour(parallel: Estimate, least_ns: float) -> Behaviour:
+    """What differs by less than ``least_ns`` between one rank and many is no news, however certain it is."""
+    if parallel.ci95 is None or abs(parallel.value) < least_ns or parallel.ci95[0] <= 0 <= parallel.ci95[1]:
         return "not told"
-    return "grows" if ends[1] < 0 else "spreads"
+    return "grows" if parallel.value < 0 else "spreads"
 
 
-MISFIT_BELOW = 0.01
-"""Chance of such residuals from the steps' noise alone, below which the curve is said not to describe the runs."""
-
-
-def _cautions(
-    serial: float, parallel: float, counts: Sequence[int], runs: int, misfit_p: float | None
-) -> list[str]:
+def _cautions(line: RunLine, counts: Sequence[int], runs: int) -> list[str]:
+    serial, parallel, misfit_p = line.intercept.value, line.slope.value, line.misfit_p
     found = []
     if parallel < 0:
         found.append("more ranks are slower: no split into serial and parallel time describes this")
     if serial < 0:
         found.append("faster than the ranks account for (caches, other shapes): there is no serial share")
+    found += [
+        f"{name} is not told from 0: the serial share is as unsure"
+        for name, ends in (("S", line.intercept.ci95), ("P", line.slope.ci95))
+        if ends is not None and ends[0] <= 0 <= ends[1]
+    ]
     if len(counts) == 2:
         found.append(
             "two rank counts always fit: S and P absorb communication and everything else that changed with the ranks"

@@ -25,7 +25,7 @@ def points_of(runs: Sequence[CountedRun], *, with_fit: bool) -> list[ScalingPoin
         time, first = times[ranks], times[counts[0]]
         fit, fit_ends = line_at(runs, ranks) if with_fit else (None, None)
         speedup = first.value / time.value
-        ends = (1.0, 1.0) if at == 0 else product_interval([(first, 1), (time, -1)])
+        ends = None if at == 0 else product_interval([(first, 1), (time, -1)])
         ideal = ranks / counts[0]
         result.append(
             ScalingPoint(

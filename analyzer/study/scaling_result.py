@@ -57,10 +57,19 @@ class ScalingPoint(msgspec.Struct, frozen=True, kw_only=True):
     )  # than at the next smaller count, beyond chance; None: not told, or the first
 
 
+class CurvePoint(msgspec.Struct, frozen=True, kw_only=True):
+    """The fit at a rank count between those measured, which need not be whole, and its 95 % interval (ns)."""
+
+    ranks: float
+    step_ns: float
+    ci95_ns: Interval | None
+
+
 class ScalingFit(msgspec.Struct, frozen=True, kw_only=True):
     """``T(N) = S + P / N``. ``method``: exact through two runs, else least squares.
 
-    ``growing_ns``: of S, what belongs to categories that grow with the ranks: no serial time of the program.
+    ``growing_ns``: of S, what categories add that grow with the ranks (their -P): no serial time of the program, but a
+    price of the ranks. ``own_serial_share``: the serial share without it.
     """
 
     method: Literal["exact", "least squares"]
@@ -71,11 +80,13 @@ class ScalingFit(msgspec.Struct, frozen=True, kw_only=True):
     serial_share: float | None  # S / (S + P); None where S or P is negative
     serial_share_ci95: Interval | None
     growing_ns: float
+    own_serial_share: float | None  # (S - growing) / (S + P); None as serial_share is
     residuals_ns: list[float] | None  # measured - fitted, in the order of the used runs; None: exact
     rms_residual_ns: float | None
     misfit_p: float | None  # of residuals as large, if steps' noise were all that scatters
     between_runs: bool  # whether the intervals hold how runs differ
     limit_speedup: float | None  # a model: (S + P) / S, without end of ranks
+    curve: list[CurvePoint]  # from the fewest to the most ranks, at equal ratios
     cautions: list[str]
 
 
@@ -88,7 +99,7 @@ class CategoryFit(msgspec.Struct, frozen=True, kw_only=True):
     serial_ci95_ns: Interval | None
     parallel_ns: float
     parallel_ci95_ns: Interval | None
-    behaviour: Behaviour  # grows: P below 0 beyond chance; spreads: above 0
+    behaviour: Behaviour  # grows: P below 0 beyond chance and 0.1 % of the step; spreads: above 0 likewise
 
 
 class CommonCount(msgspec.Struct, frozen=True, kw_only=True):

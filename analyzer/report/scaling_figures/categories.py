@@ -13,6 +13,8 @@ from analyzer.report.scaling_words import ms, of_ranks
 from analyzer.study.scaling_result import Scaling
 
 SMALL_SHARE = 0.01
+SEEN_FROM = 0.003
+"""Parts of the highest bar from which the smaller parts together are seen."""
 HALF_BAR = 0.36
 LABELLED_FROM = 0.06
 """Parts of the highest bar from which a part bears its time."""
@@ -66,7 +68,7 @@ def draw(scaling: Scaling) -> Sheet | str:
     plain_ticks(ax, "y", 6)
     ax.set_ylabel("ms per step")
     entries = [Entry(name, PATH_FILLS[name]) for name in large]
-    if (rest > 1e-6 * whole).any():
+    if (rest >= SEEN_FROM * whole.max()).any():
         entries.append(Entry("smaller parts", SMALLER))
     sheet.legends = [("", entries)]
     return sheet

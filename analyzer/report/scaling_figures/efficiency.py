@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 from matplotlib.axes import Axes
 
 from analyzer.report.figures.marks import plain_ticks
@@ -29,11 +30,14 @@ def draw(scaling: Scaling) -> Sheet | str:
     )
     left, right = sheet.figure.subplots(1, 2)
     counts = [point.ranks for point in points]
-    ideal = [count / counts[0] for count in counts]
-    _panel(left, points, lambda one: (one.speedup, one.speedup_ci95), ideal)
+    most = counts[-1] / counts[0]
+    _panel(left, points, lambda one: (one.speedup, one.speedup_ci95))
+    even = np.geomspace(1, most, 65)
+    left.plot(counts[0] * even, even, color=IDEAL.colour, linewidth=1.0, linestyle="--", zorder=2)
     left.set_ylabel("speedup")
-    left.set_ylim(0, 1.08 * max(ideal[-1], *(_top(one.speedup_ci95, one.speedup) for one in points)))
-    _panel(right, points, lambda one: (one.efficiency, one.efficiency_ci95), [1.0] * len(counts))
+    left.set_ylim(0, 1.08 * max(most, *(_top(one.speedup_ci95, one.speedup) for one in points)))
+    _panel(right, points, lambda one: (one.efficiency, one.efficiency_ci95))
+    right.axhline(1, color=IDEAL.colour, linewidth=1.0, linestyle="--", zorder=2)
     right.set_ylabel("efficiency")
     right.set_ylim(0, 1.08 * max(1.0, *(_top(one.efficiency_ci95, one.efficiency) for one in points)))
     sheet.legends = [
@@ -41,7 +45,7 @@ def draw(scaling: Scaling) -> Sheet | str:
             "",
             [
                 Entry("measured, with 95 % interval", MEASURED, width=1.6),
-                Entry("all work shared evenly, nothing added (a bound)", IDEAL, width=1.0, dashes="--"),
+                Entry("all work shared evenly, nothing added (a model)", IDEAL, width=1.0, dashes="--"),
             ],
         )
     ]
@@ -56,11 +60,9 @@ def _panel(
     ax: Axes,
     points: list[ScalingPoint],
     value: Callable[[ScalingPoint], tuple[float, Interval | None]],
-    ideal: list[float],
 ) -> None:
     counts = [point.ranks for point in points]
     told = [value(point) for point in points]
-    ax.plot(counts, ideal, color=IDEAL.colour, linewidth=1.0, linestyle="--", zorder=2)
     ax.plot(
         counts, [one for one, _ in told], "o-", color=MEASURED.colour, linewidth=1.6, markersize=5, zorder=3
     )

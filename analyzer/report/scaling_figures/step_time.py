@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
+from matplotlib.axes import Axes
 
 from analyzer.report.figures.marks import plain_ticks
 from analyzer.report.figures.sheet import Entry, Sheet
 from analyzer.report.numbers import NS_PER_MS, share
 from analyzer.report.scaling_figures.axis import FITTED, MEASURED, error_bars, rank_axis, subject
 from analyzer.report.scaling_words import ms, of_ranks
-from analyzer.study.scaling_result import Scaling
+from analyzer.study.scaling_result import CurvePoint, Scaling
 
-SAMPLES = 121
+TOP = 1.08
+"""End of the axis over the highest interval measured."""
 
 
 def draw(scaling: Scaling) -> Sheet | str:
@@ -27,22 +31,7 @@ def draw(scaling: Scaling) -> Sheet | str:
     )
     ax = sheet.figure.subplots()
     if scaling.fit is not None:
-        counts = np.geomspace(points[0].ranks, points[-1].ranks, SAMPLES)
-        curve = (scaling.fit.serial_ns + scaling.fit.parallel_ns / counts) / NS_PER_MS
-        ax.plot(counts, curve, color=FITTED.colour, linewidth=1.6, linestyle="--", zorder=3)
-        fitted = [point.fitted_ci95_ns for point in points]
-        known = [(point.ranks, ends) for point, ends in zip(points, fitted, strict=True) if ends is not None]
-        if len(known) == len(points):
-            low, high = (np.array([ends[at] for _, ends in known]) / NS_PER_MS for at in (0, 1))
-            ax.fill_between(
-                [ranks for ranks, _ in known],
-                low,
-                high,
-                color=FITTED.colour,
-                alpha=0.18,
-                linewidth=0,
-                zorder=1,
-            )
+        _draw_curve(ax, scaling.fit.curve)
     ax.plot(
         [run.ranks for run in used],
         [run.mean_step_ns / NS_PER_MS for run in used],
@@ -57,7 +46,7 @@ def draw(scaling: Scaling) -> Sheet | str:
     ]
     error_bars(ax, [run.ranks for run in used], ends, MEASURED)
     rank_axis(ax, [point.ranks for point in points])
-    ax.set_ylim(0, 1.08 * max(_highest(scaling)))
+    ax.set_ylim(0, TOP * max(_highest(scaling)))
     plain_ticks(ax, "y", 6)
     ax.set_ylabel("ms per step")
     entries = [Entry("mean step of a run, measured, with 95 % interval", MEASURED, width=1.4)]
@@ -65,6 +54,22 @@ def draw(scaling: Scaling) -> Sheet | str:
         entries.append(Entry("S + P / N, fitted; shaded: its 95 % interval", FITTED, width=1.6, dashes="--"))
     sheet.legends = [("", entries)]
     return sheet
+
+
+def _draw_curve(ax: Axes, curve: Sequence[CurvePoint]) -> None:
+    ranks = np.array([one.ranks for one in curve])
+    ax.plot(
+        ranks,
+        np.array([one.step_ns for one in curve]) / NS_PER_MS,
+        color=FITTED.colour,
+        linewidth=1.6,
+        linestyle="--",
+        zorder=3,
+    )
+    ends = [one.ci95_ns for one in curve if one.ci95_ns is not None]
+    if len(ends) == len(curve):
+        low, high = np.array(ends).T / NS_PER_MS
+        ax.fill_between(ranks, low, high, color=FITTED.colour, alpha=0.25, linewidth=0, zorder=1)
 
 
 def _highest(scaling: Scaling) -> list[float]:
@@ -91,7 +96,11 @@ def _note(scaling: Scaling) -> str:
         return (
             "Two runs always lie on the curve: S and P absorb communication and everything else that changed."
         )
-    return "The shaded interval holds how runs scatter about the curve; it joins the rank counts that were measured."
+    text = "The shaded interval holds how runs scatter about the curve. Nothing is said beyond the ranks measured."
+    reach = [end for one in fit.curve for end in one.ci95_ns or ()]
+    if reach and (min(reach) < 0 or max(reach) / NS_PER_MS > TOP * max(_highest(scaling))):
+        text += " It is cut at the ends of the axis."
+    return text
 
 
 def _alt_text(scaling: Scaling) -> str:
