@@ -76,7 +76,7 @@ def independent(values: IntArray, times: IntArray, inflation: float) -> Ratio:
 
 def design_effect(chance: Ratio, trials: int) -> float:
     """How many times the variance of independent trials, at least 1."""
-    alone = chance.value * (1 - chance.value) / trials
+    alone = chance.value * (1 - chance.value) / (trials - 1) if trials > 1 else 0.0
     return max(1.0, (chance.variance or 0.0) / alone) if alone > 0 else 1.0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,6 +12,7 @@ from analyzer.comparison.sides import budget_of, mean_ns
 from analyzer.diagnosis import Budget, Diagnosis, GlobalWindow, Window
 from analyzer.errors import UsageError
 from analyzer.explain.windows import chosen_windows, used_windows
+from analyzer.reconstruct.step_markers import shape_of
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,7 @@ class Headline:
     path_ns: dict[str, list[int]]
     mean_ns: dict[str, int]
     excluded: int
+    shape: str | None = None  # batch shape that most steps' names tell
 
     @property
     def mean_step_ns(self) -> float:
@@ -72,7 +75,13 @@ def headline(diagnosis: Diagnosis, phase: str) -> Headline:
         path_ns={name: [window.path_ns[name] for window in windows] for name in names},
         mean_ns=mean_ns(budget),
         excluded=budget.windows_excluded,
+        shape=_shape([window.step for window in windows]),
     )
+
+
+def _shape(steps: Sequence[str]) -> str | None:
+    shapes = Counter(str(shape) for step in steps if (shape := shape_of(step)) is not None)
+    return shapes.most_common(1)[0][0] if shapes else None
 
 
 def _slowest(diagnosis: Diagnosis, phase: str) -> Budget:

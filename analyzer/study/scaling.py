@@ -123,6 +123,7 @@ def _row(run: _Run) -> ScalingRun:
         boundary=diagnosis.boundary,
         steps_rule=diagnosis.steps.rule,
         phase=steps.phase,
+        shape=steps.shape,
         scope=steps.scope,
         rank=steps.rank,
         steps=len(steps.step_ns),
@@ -143,6 +144,10 @@ def _notes(runs: Sequence[_Run]) -> list[str]:
         notes.append(
             f"No phase bears the same name in all runs: each is represented by its leading one ({told})."
         )
+    shapes = {run.steps.shape for run in runs} - {None}
+    if len(shapes) > 1:
+        told = ", ".join(f"{run.steps.shape or 'not told'} at {run.ranks}" for run in runs)
+        notes.append(f"The names of the steps tell different batch shapes ({told}): not the same work.")
     slowest = [run for run in runs if run.steps.rank is not None and run.ranks > 1]
     if slowest:
         counts = ", ".join(str(ranks) for ranks in sorted({run.ranks for run in slowest}))

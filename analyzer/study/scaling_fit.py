@@ -19,6 +19,8 @@ from analyzer.study.scaling_result import Behaviour, CategoryFit, CurvePoint, In
 MISFIT_BELOW = 0.01
 """Chance of such residuals from the steps' noise alone, below which the curve is said not to describe the runs."""
 CURVE_POINTS = 33
+NEXT_TO_NOTHING = 1e-6
+"""Parallel shares below it: the place at which the line is 0 lies too far away to be computed with."""
 LEAST_SHARE = 0.001
 """Of the shortest mean step: categories whose P is less are not said to grow or to shrink with the ranks."""
 
@@ -101,7 +103,7 @@ def _share(
     if serial < 0 or parallel < 0 or serial + parallel <= 0:
         return None
     share = serial / (serial + parallel)
-    if share == 1:
+    if 1 - share < NEXT_TO_NOTHING:
         ends = fit_runs(means, weights).slope.ci95
         scale = serial
     else:

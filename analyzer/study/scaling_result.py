@@ -26,6 +26,7 @@ class ScalingRun(msgspec.Struct, frozen=True, kw_only=True):
     boundary: str
     steps_rule: str
     phase: str
+    shape: str | None  # batch shape that most steps' names tell
     scope: str  # global: all ranks together | rank
     rank: int | None
     steps: int
