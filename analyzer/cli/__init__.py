@@ -17,6 +17,8 @@ from analyzer.cli import history as keeping
 from analyzer.cli import ledger as bytes_moved
 from analyzer.cli import options as opt
 from analyzer.cli import sweep as sweeping
+from analyzer.cli import scaling as scales
+from analyzer.cli import speculation as speculating
 from analyzer.cli import whatif as predicting
 from analyzer.cli.console import GateError, ending, out, say, warn
 from analyzer.cli.doctor import EXAMPLE, doctor
@@ -218,6 +220,10 @@ app.command(epilog=comparing.EXAMPLE, no_args_is_help=True)(comparing.compare)
 app.command(epilog=sweeping.EXAMPLE, no_args_is_help=True)(sweeping.sweep)
 
 app.command(epilog=predicting.EXAMPLE, no_args_is_help=True)(predicting.whatif)
+
+app.command(epilog=scales.EXAMPLE, no_args_is_help=True)(scales.scaling)
+
+app.command(epilog=speculating.EXAMPLE, no_args_is_help=True)(speculating.speculation)
 
 app.command(epilog=keeping.EXAMPLE)(keeping.history)
 
