@@ -67,6 +67,8 @@ def diagnose(
     manifest: opt.ManifestOption = None,
     dispatch: opt.Dispatch = None,
     output_ranges: opt.OutputRanges = None,
+    token_log: opt.TokenLogs = None,
+    token_clock: opt.TokenClock = None,
     rules: opt.RulesOption = None,
     threshold: opt.Threshold = None,
     jobs: opt.Jobs = 1,
@@ -97,6 +99,8 @@ def diagnose(
             rules=tuple(rules or ()),
             thresholds=opt.thresholds(threshold),
             jobs=jobs,
+            token_logs=_token_logs(traces, token_log),
+            token_clocks=opt.token_clocks(token_clock),
         )
         kept = keeping.opened(store)
         which = Selection(opt.rank_pattern(rank_regex), opt.rank_list(ranks), device, manifest)
@@ -111,6 +115,13 @@ def diagnose(
             out(analysis.to_json())
         elif report is not None:
             _summary(analysis, report, quiet=quiet)
+
+
+def _token_logs(traces: Sequence[str], given: list[Path] | None) -> tuple[Path, ...]:
+    """Those that were given, else those of our own client beside the traces."""
+    from analyzer.intake import find_token_logs
+
+    return tuple(given) if given else tuple(find_token_logs(list(traces)))
 
 
 def _refuse_nothing(_: Capture) -> None:

@@ -36,6 +36,7 @@ from analyzer.diagnosis.device_work import (
 from analyzer.diagnosis.host_work import HostCulprit, HostRollup, LaunchBill, LookFirst
 from analyzer.diagnosis.quantiles import Quantiles
 from analyzer.diagnosis.root import FORMAT, FORMAT_VERSION, Detail, Diagnosis
+from analyzer.diagnosis.service import ClientWindow, ClockPair, GapPart, Service, Stage, TokenLogRead
 from analyzer.diagnosis.steps import Budget, GlobalAccount, GlobalWindow, Outlier, Rank, Window
 from analyzer.diagnosis.verdicts import Evidence, Hypothesis, Measured, MeasureKind, Share, Verdict
 
@@ -44,7 +45,9 @@ __all__ = [
     "FORMAT_VERSION",
     "Budget",
     "ClassTime",
+    "ClientWindow",
     "Clock",
+    "ClockPair",
     "Collective",
     "Constants",
     "Detail",
@@ -52,6 +55,7 @@ __all__ = [
     "DeviceSpan",
     "Diagnosis",
     "Evidence",
+    "GapPart",
     "GlobalAccount",
     "GlobalWindow",
     "GraphReplay",
@@ -75,14 +79,17 @@ __all__ = [
     "RunFacts",
     "RunRank",
     "SequenceSection",
+    "Service",
     "ShapeReplays",
     "Share",
     "SharedDevice",
     "SmallKernels",
     "Spread",
+    "Stage",
     "StepSequence",
     "StepWork",
     "Steps",
+    "TokenLogRead",
     "Unmeasured",
     "Verdict",
     "Window",
