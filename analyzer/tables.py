@@ -115,9 +115,12 @@ class TokenTable:
     token: npt.NDArray[np.int64]
     window: npt.NDArray[np.int64]  # index of the step it is from, -1 none
     completion_ns: npt.NDArray[np.int64]
+    held_ns: npt.NDArray[np.int64]  # until the last token emitted with it was complete
     emission_ns: npt.NDArray[np.int64]
+    last_emission_ns: npt.NDArray[np.int64]  # of the last token read with it
     arrival_ns: npt.NDArray[np.int64]
     receipt_ns: npt.NDArray[np.int64]
+    buffering_ns: npt.NDArray[np.int64]  # -1 not known
     gap_ns: npt.NDArray[np.int64]
     part_ns: npt.NDArray[np.int64]  # (n, 5): device, output, transport, buffering, unsplit
     logs: tuple[str, ...]

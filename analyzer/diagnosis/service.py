@@ -89,7 +89,10 @@ class ClientWindow(msgspec.Struct, frozen=True, kw_only=True):
     inferred_ns: int
     after_device_ns: int  # of the path, after the device was done with the step
     unsplit_ns: int  # of that, not told apart: it stands under unattributed
-    under_later_steps_ns: int  # of that, while the path of later steps was on the device or its submission
+    under_later_steps_ns: int  # of that, while recorded work of later steps was on the device's path
+    recorded_work_ns: (
+        int  # of the window: while recorded work of any step, but for output, was on the device's path
+    )
 
     @property
     def left_out(self) -> bool:

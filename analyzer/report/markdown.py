@@ -21,6 +21,7 @@ from analyzer.report import (
     overview,
     predictions,
     ranks,
+    service,
     views,
 )
 from analyzer.report.cautions import cautions
@@ -81,6 +82,7 @@ def render(
             outliers=outliers.outlier_view(diagnosis),
             joint=ranks.joint(diagnosis),
             rank_tables=ranks.appendix(diagnosis),
+            service=service.after_device(diagnosis),
             focus=views.focus_text(diagnosis),
             kernels=device_work.kernel_table(diagnosis),
             kernels_short=device_work.kernels_short(diagnosis),

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analyzer.categories import CATEGORY_NAMES, DEVICE_CATEGORIES, LAUNCH_CATEGORIES, Category
+from analyzer.categories import CATEGORY_NAMES, Category
 from analyzer.diagnosis import Budget, ClientWindow
 from analyzer.errors import InvariantError
 from analyzer.explain.service.assign import NO_STEP
@@ -30,13 +30,15 @@ _OF_PART = {
     BUFFERING: Category.SERVICE_BUFFERING,
     UNSPLIT: Category.UNATTRIBUTED,
 }
-_AT_WORK = np.array(
-    [
-        category in DEVICE_CATEGORIES | LAUNCH_CATEGORIES | {Category.GAP_DISPATCH, Category.GAP_DEPENDENCY}
-        for category in Category
-    ]
-)
-"""Of the path of later steps: the device is at work on them, or work is being submitted."""
+_NOT_WORK = {
+    Category.HOST_OUTPUT,
+    Category.HOST_WAIT,
+    Category.HOST_UNTRACED,
+    Category.UNATTRIBUTED,
+    *_OF_PART.values(),
+}
+_WORK = np.array([category not in _NOT_WORK for category in Category])
+"""Recorded work on the device's path that no output processing is part of, nor a wait for it."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,8 @@ def _window(path: DevicePath, step: int, token: _Last, placed: Placed, begin_ns:
         inferred_ns=inferred,
         after_device_ns=after,
         unsplit_ns=int(parts[UNSPLIT]),
-        under_later_steps_ns=int(under[_AT_WORK].sum()),
+        under_later_steps_ns=int(under[_WORK].sum()),
+        recorded_work_ns=int(path.totals(begin_ns, end_ns)[0][_WORK].sum()),
     )
 
 

@@ -5,16 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from analyzer.diagnosis import GapPart, Stage
 from analyzer.explain.service.assign import NO_STEP
 from analyzer.explain.service.clocks import Offset
 from analyzer.explain.service.gaps import PARTS, Gaps
 from analyzer.explain.service.placed import Placed
-from analyzer.stats import bootstrap_mean_interval, quantile
+from analyzer.stats import quantile
 from analyzer.tokens import ABSENT, IntArray
 
 STAGES = ("output", "transport", "buffering")
+FloatArray = npt.NDArray[np.float64]
+DRAWS = 1_000
+MOST_RESAMPLED = 4_000
+"""Groups; of more the mean is as good as normal."""
+NORMAL_95 = 1.96
 
 
 def stages(logs: Sequence[Placed]) -> list[Stage]:
@@ -90,12 +96,40 @@ def _stage(
 
 
 def mean_interval(values: IntArray, groups: IntArray) -> tuple[int, int]:
-    """95 % interval of the mean: bootstrap over groups (steps), whose values hang together."""
+    """95 % interval of the mean over groups (steps), whose values hang together: studentized bootstrap, seeded.
+
+    Delays are skewed to the right, and a percentile interval of so few steps ends too low; dividing by each sample's
+    own standard error mends that (Efron, Tibshirani: An Introduction to the Bootstrap, 12.5). One group: the mean.
+    """
     _, inverse = np.unique(groups, return_inverse=True)
     sums = np.asarray(np.bincount(inverse, weights=values.astype(np.float64)), np.float64)
-    counts = np.bincount(inverse).astype(np.float64)
-    low, high = bootstrap_mean_interval(sums, counts, draws=2_000)
-    return int(np.floor(low)), int(np.ceil(high))
+    counts = np.asarray(np.bincount(inverse), np.float64)
+    mean, error = _mean_and_error(sums[None], counts[None])
+    if len(sums) < 2 or error[0] == 0:
+        return int(np.floor(mean[0])), int(np.ceil(mean[0]))
+    low, high = -NORMAL_95, NORMAL_95
+    if len(sums) <= MOST_RESAMPLED:
+        generator = np.random.default_rng(20240229)
+        rows = generator.integers(0, len(sums), size=(DRAWS, len(sums)))
+        means, errors = _mean_and_error(sums[rows], counts[rows])
+        distance = (means - mean[0])[errors > 0] / errors[errors > 0]
+        if len(distance):
+            low, high = np.quantile(distance, (0.025, 0.975)).tolist()
+    return int(np.floor(mean[0] - high * error[0])), int(np.ceil(mean[0] - low * error[0]))
+
+
+def _mean_and_error(sums: FloatArray, counts: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """(d,) mean of each sample (d, g) of groups and its standard error as a ratio, linearized."""
+    total = counts.sum(axis=1)
+    mean = sums.sum(axis=1) / total
+    n = sums.shape[1]
+    left = sums - mean[:, None] * counts
+    error = np.sqrt((left * left).sum(axis=1) * (n / max(n - 1, 1))) / total
+    return mean, error
+
+
+def _not_negative(interval: tuple[int, int]) -> tuple[int, int]:
+    return max(0, interval[0]), interval[1]
 
 
 def gap_parts(gaps: Sequence[Gaps], groups: IntArray) -> list[GapPart]:
@@ -109,7 +143,7 @@ def gap_parts(gaps: Sequence[Gaps], groups: IntArray) -> list[GapPart]:
             total_ns=int(part_ns[:, at].sum()),
             median_ns=quantile(part_ns[:, at], 0.5),
             p95_ns=quantile(part_ns[:, at], 0.95),
-            mean_interval_ns=mean_interval(part_ns[:, at], groups),
+            mean_interval_ns=_not_negative(mean_interval(part_ns[:, at], groups)),
         )
         for at, name in enumerate(PARTS)
     ]

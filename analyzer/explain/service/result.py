@@ -21,6 +21,7 @@ from analyzer.stats import quantile
 from analyzer.tables import NO_EVENT, TokenTable
 from analyzer.tokens import ABSENT, IntArray, TokenLog
 
+INSTANTS = ("completion_ns", "held_ns", "emission_ns", "last_emission_ns", "arrival_ns", "receipt_ns")
 COMPLETION, EMISSION, RECEIPT = "device completion", "server emission", "client receipt"
 
 
@@ -156,9 +157,11 @@ def _table(placed: Sequence[Placed], gaps: Sequence[Gaps], path: DevicePath | No
         add("request", codes[one.log.request].astype(np.int32))
         add("token", one.log.token)
         add("window", window)
-        for name in ("completion_ns", "emission_ns", "arrival_ns", "receipt_ns"):
+        for name in INSTANTS:
             values = getattr(one.way, name)
             add(name, np.where(values == ABSENT, NO_EVENT, values))
+        buffering = one.way.stages()["buffering"]
+        add("buffering_ns", np.where(buffering == ABSENT, -1, buffering))
         add("gap_ns", gap)
         add("part_ns", part)
     joined: dict[str, Any] = {name: np.concatenate(parts) for name, parts in columns.items()}

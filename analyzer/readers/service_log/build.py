@@ -12,6 +12,8 @@ from analyzer.tokens import ABSENT, Clocks, IntArray, TokenLog
 
 STAGES = ("completion_ns", "emission_ns", "arrival_ns", "receipt_ns")
 _LEAST_EPOCH_NS, _MOST_EPOCH_NS = 10**18, 4 * 10**18
+_LEAST_DIGITS = 8
+"""So many emissions end in zeros by chance in one of 10^8 logs."""
 _UNITS = ((10**15, "microseconds"), (10**12, "milliseconds"), (10**9, "seconds"))
 
 
@@ -24,12 +26,13 @@ def build(
     clocks: Clocks,
     quality: Sequence[QualityEntry],
     *,
-    resolution_ns: int = 1,
+    resolution_ns: int | None = None,
     partial: bool = False,
     same_host: bool = False,
 ) -> TokenLog:
     """A log of the columns ``request`` (index), ``token``, STAGES, all (n,); ``line``: (n,) where each row stands.
 
+    ``resolution_ns``: of the emissions, None: by their digits.
     Raises TraceError without a token, without any time, for instants that are no epoch ns, and for a token
     that is logged twice.
     """
@@ -53,11 +56,19 @@ def build(
         token=table["token"],
         **{name: table[name] for name in STAGES},
         sent_ns=sent_ns,
-        resolution_ns=resolution_ns,
+        resolution_ns=resolution_ns or _resolution(table["emission_ns"]),
         quality=(*quality, *_disorder(path, table)),
         partial=partial,
         same_host=same_host,
     )
+
+
+def _resolution(emission_ns: IntArray) -> int:
+    """The last decimal digit that any emission has, ns; 1 where too few tell."""
+    known = emission_ns[emission_ns != ABSENT]
+    if len(known) < _LEAST_DIGITS:
+        return 1
+    return int(max(10**power for power in range(10) if not (known % 10**power).any()))
 
 
 def _refuse_other_units(path: str, table: Mapping[str, IntArray], sent_ns: IntArray) -> None:

@@ -23,6 +23,7 @@ NAMES = (
     "exposed_time",
     "launch_and_queue",
     "kernels_on_path",
+    "token_gaps",
 )
 """All figures in reading order; each is a module of this package with a function ``draw``."""
 SUFFIXES = (".svg", ".png")
