@@ -51,10 +51,12 @@ from analyzer.explain.ranks.joint_report import (
     joint_verdicts,
 )
 from analyzer.explain.ranks.price import collective_prices
+from analyzer.explain.service import after_device
+from analyzer.explain.service.after_device import CLIENT
 from analyzer.explain.verdicts import thresholds
 from analyzer.explain.verdicts.hypotheses import SEGMENTS_FILE, verdicts
 from analyzer.explain.windows import budgets, phases_of
-from analyzer.intake import given, on_one_zero, opened, pool_map, read, workers
+from analyzer.intake import given, on_one_zero, opened, pool_map, read, token_logs, workers
 from analyzer.model import Capture, StoredTrace, Trace
 from analyzer.progress import NoProgress, Progress
 from analyzer.reconstruct.rank import DEVICE, HOST, RankOptions
@@ -74,7 +76,7 @@ class Options:
 
     steps: str | None = None
     step_index: str | None = None  # a number, "median", "slowest" or "p95"
-    boundary: str = DEVICE  # or "host"
+    boundary: str = DEVICE  # or "host", or "client" with a token log
     dispatch: str | None = None
     output_ranges: str | None = None
     thresholds: Mapping[str, float] = field(default_factory=dict)
@@ -86,6 +88,8 @@ class Options:
     ledger: str | Path | None = None  # a byte ledger of these steps
     counters: Sequence[str | Path] = ()  # CSV files of Nsight Compute: FILE, or RANK=FILE
     sweep: str | None = None  # a sweep.json that kv-context is taken from
+    token_logs: Sequence[str | Path] = ()
+    token_clocks: Mapping[str, str] = field(default_factory=dict)  # device, server, client: name of its clock
 
 
 def analyze(
@@ -103,8 +107,9 @@ def analyze(
     Raises StepsError or UsageError where an option does not fit the capture.
     """
     options = replace(options or Options(), **overrides)  # type: ignore[arg-type]
-    if options.boundary not in (DEVICE, HOST):
-        raise UsageError("--boundary", options.boundary, "is no boundary", "use device or host")
+    if options.boundary not in (DEVICE, HOST, CLIENT):
+        raise UsageError("--boundary", options.boundary, "is no boundary", "use device, host or client")
+    after_device.check(options.boundary, options.token_logs)
     asked = Asked(options.changes, options.assume, own=options.own_changes)
     asked.checked()
     rules = load_rules(options.rules)
@@ -120,32 +125,38 @@ def analyze(
     per_phase = global_budgets(joint, phases_of(ranks)) + budgets(ranks)
     account = None if paths is None else paths.account
     advice = advice_for(capture, joint.collectives, whole_graphs=_whole_graphs(reports))
-    detail = _focus(reports, per_phase, account).detail
+    focus = _focus(reports, per_phase, account)
+    detail = focus.detail
     host_rollups = [row for report in reports for row in report.host_rollups]
     predicted = outlook(joint, _hypotheses(capture, joint, limits), asked)
     bytes_, hypotheses = byte_account.bytes_account(joint, capture, given_bytes, predicted.hypotheses)
     hypotheses, swept = _by_sweep(hypotheses, options.sweep, zero, ranks, capture)
+    service = after_device.of(
+        token_logs(options.token_logs), joint, focus.rank.rank, zero, options.boundary, options.token_clocks
+    )
+    explained = service.hypotheses([advice.verdict(row) for row in hypotheses], limits)
     diagnosis = Diagnosis(
         format=FORMAT,
         format_version=FORMAT_VERSION,
         tracebound_version=__version__,
         time_zero_ns=None if zero is None else str(zero),
         inputs=summary.inputs(capture),
-        boundary=_boundary(capture, options),
+        boundary=service.boundary(_boundary(capture, options)),
         constants=ranks[0].constants,
         steps=summary.steps(reports),
         ranks=ranks,
         missing_ranks=list(capture.missing_ranks),
         rank_basis=capture.rank_basis,
         global_=account,
-        budget=per_phase,
+        budget=[*service.headline, *per_phase],
         outliers=outliers(ranks, account),
         kernels=[kernel for report in reports for kernel in report.kernels],
         kernel_shapes=[shape for report in reports for shape in report.shapes],
         host_culprits=[culprit for report in reports for culprit in report.culprits],
-        hypotheses=[advice.verdict(row) for row in hypotheses],
+        hypotheses=explained,
         sweep=swept,
         whatif=predicted.whatif,
+        service=service.result,
         collectives=joint.collectives,
         late_ranks=joint.late_ranks,
         alpha_beta=collective_prices(joint, run.pin(capture, "topology")),
@@ -156,9 +167,15 @@ def analyze(
             *advice.unmeasured(_unmeasured(capture, joint, advice.no_device)),
             *_unpredicted(predicted, advice.no_device),
             *([] if advice.no_device else byte_account.unmeasured(given_bytes, bytes_)),
+            *service.unmeasured,
         ],
         quality=quality.ledger(
-            capture, [*(entry for report in reports for entry in report.quality), *remarks.quality(joint)]
+            capture,
+            [
+                *(entry for report in reports for entry in report.quality),
+                *remarks.quality(joint),
+                *service.quality,
+            ],
         ),
         ranges=[row for report in reports for row in report.ranges],
         classes=[row for report in reports for row in report.classes],
@@ -188,6 +205,7 @@ def analyze(
         join_queues([report.queue for report in reports]),
         detail[1] if detail is not None else None,
         None if paths is None else paths.segments,
+        service.tokens,
     )
 
 
@@ -238,7 +256,8 @@ def _whole_graphs(reports: list[RankReport]) -> bool:
 
 def _boundary(capture: Capture, options: Options) -> str:
     """One report uses one boundary: without any device work only the host's is left."""
-    return options.boundary if any(capture.device_events) else HOST
+    asked = DEVICE if options.boundary == CLIENT else options.boundary
+    return asked if any(capture.device_events) else HOST
 
 
 def _report_ranks(

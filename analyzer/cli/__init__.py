@@ -16,9 +16,9 @@ from analyzer.cli import compare as comparing
 from analyzer.cli import history as keeping
 from analyzer.cli import ledger as bytes_moved
 from analyzer.cli import options as opt
-from analyzer.cli import sweep as sweeping
 from analyzer.cli import scaling as scales
 from analyzer.cli import speculation as speculating
+from analyzer.cli import sweep as sweeping
 from analyzer.cli import whatif as predicting
 from analyzer.cli.console import GateError, ending, out, say, warn
 from analyzer.cli.doctor import EXAMPLE, doctor
@@ -71,6 +71,8 @@ def diagnose(
     manifest: opt.ManifestOption = None,
     dispatch: opt.Dispatch = None,
     output_ranges: opt.OutputRanges = None,
+    token_log: opt.TokenLogs = None,
+    token_clock: opt.TokenClock = None,
     rules: opt.RulesOption = None,
     threshold: opt.Threshold = None,
     ledger: opt.LedgerOption = None,
@@ -107,6 +109,8 @@ def diagnose(
             ledger=ledger,
             counters=tuple(counters or ()),
             sweep=None if sweep is None else str(sweep),
+            token_logs=_token_logs(traces, token_log),
+            token_clocks=opt.token_clocks(token_clock),
         )
         kept = keeping.opened(store)
         which = Selection(opt.rank_pattern(rank_regex), opt.rank_list(ranks), device, manifest)
@@ -121,6 +125,13 @@ def diagnose(
             out(analysis.to_json())
         elif report is not None:
             _summary(analysis, report, quiet=quiet)
+
+
+def _token_logs(traces: Sequence[str], given: list[Path] | None) -> tuple[Path, ...]:
+    """Those that were given, else those of our own client beside the traces."""
+    from analyzer.intake import find_token_logs
+
+    return tuple(given) if given else tuple(find_token_logs(list(traces)))
 
 
 def _refuse_nothing(_: Capture) -> None:

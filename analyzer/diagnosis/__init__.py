@@ -53,6 +53,7 @@ from analyzer.diagnosis.device_work import (
 from analyzer.diagnosis.host_work import HostCulprit, HostRollup, LaunchBill, LookFirst
 from analyzer.diagnosis.quantiles import Quantiles
 from analyzer.diagnosis.root import FORMAT, FORMAT_VERSION, Detail, Diagnosis
+from analyzer.diagnosis.service import ClientWindow, ClockPair, GapPart, Service, Stage, TokenLogRead
 from analyzer.diagnosis.steps import Budget, GlobalAccount, GlobalWindow, Outlier, Rank, Window
 from analyzer.diagnosis.sweep import SweepUse
 from analyzer.diagnosis.verdicts import Evidence, Hypothesis, Measured, MeasureKind, Share, Verdict
@@ -65,7 +66,9 @@ __all__ = [
     "ByteFloor",
     "Bytes",
     "ClassTime",
+    "ClientWindow",
     "Clock",
+    "ClockPair",
     "Collective",
     "CollectiveCost",
     "Constants",
@@ -76,6 +79,7 @@ __all__ = [
     "Diagnosis",
     "Evidence",
     "FloorPart",
+    "GapPart",
     "GlobalAccount",
     "GlobalWindow",
     "GraphReplay",
@@ -104,15 +108,18 @@ __all__ = [
     "RunFacts",
     "RunRank",
     "SequenceSection",
+    "Service",
     "ShapeReplays",
     "Share",
     "SharedDevice",
     "SmallKernels",
     "Spread",
+    "Stage",
     "StepSequence",
     "StepWork",
     "Steps",
     "SweepUse",
+    "TokenLogRead",
     "Unmeasured",
     "Verdict",
     "Window",

@@ -19,6 +19,7 @@ from analyzer.diagnosis.device_work import (
     StepWork,
 )
 from analyzer.diagnosis.host_work import HostCulprit, HostRollup, LaunchBill, LookFirst
+from analyzer.diagnosis.service import Service
 from analyzer.diagnosis.steps import Budget, GlobalAccount, Outlier, Rank
 from analyzer.diagnosis.sweep import SweepUse
 from analyzer.diagnosis.verdicts import Hypothesis
@@ -65,6 +66,7 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     host_culprits: list[HostCulprit]
     hypotheses: list[Hypothesis]
     whatif: WhatIf | None = None
+    service: Service | None = None  # None without a token log
     run: RunFacts | None = None  # None without a manifest
     undeclared: list[str]
     unmeasured: list[Unmeasured]

@@ -115,7 +115,7 @@ def _view(diagnosis: Diagnosis, budget: Budget) -> BudgetView:
 
 
 def _intro(budget: Budget, peers: int) -> str:
-    where = "all ranks"
+    where = "to the client's receipt" if budget.scope == "client" else "all ranks"
     if budget.scope == "rank":
         where = f"rank {budget.rank}" + (f", the slowest of {count(peers, 'rank')}" if peers > 1 else "")
     text = f"Mean of {count(budget.windows, 'step')}, {where}"

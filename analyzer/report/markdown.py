@@ -23,6 +23,7 @@ from analyzer.report import (
     overview,
     predictions,
     ranks,
+    service,
     views,
 )
 from analyzer.report.cautions import cautions
@@ -89,6 +90,7 @@ def render(
                 *collective_price.notes_on_fits(diagnosis),
                 *collective_price.without_fit(diagnosis),
             ],
+            service=service.after_device(diagnosis),
             focus=views.focus_text(diagnosis),
             kernels=device_work.kernel_table(diagnosis),
             kernels_short=device_work.kernels_short(diagnosis),

@@ -63,6 +63,8 @@ def _answer(diagnosis: Diagnosis, budget: Budget) -> str:
 
 
 def _where(diagnosis: Diagnosis, budget: Budget) -> str:
+    if budget.scope == "client":
+        return "to the client's receipt"
     if budget.scope != "rank":
         return "all ranks"
     peers = sum(row.phase == budget.phase and row.scope == "rank" for row in diagnosis.budget)
@@ -130,6 +132,8 @@ def _path_table(budget: Budget, in_words: Mapping[str, str]) -> str:
 def _device_line(budget: Budget) -> str:
     """What the device did meanwhile, as one partition."""
     exposed = budget.exposed_ns_total
+    if budget.scope == "client":
+        return "What the device did meanwhile stands with the budgets of the device boundary in budget.csv."
     if budget.scope != "rank":
         return "What each rank's device did meanwhile stands with its own budget below."
     if exposed is None:
@@ -145,7 +149,7 @@ def _phase_table(diagnosis: Diagnosis, budgets: Sequence[Budget]) -> str:
     cells = [
         [
             cell(budget.phase, 44),
-            str(budget.rank) if budget.scope == "rank" else "all",
+            "all" if budget.rank is None else str(budget.rank),
             f"{budget.windows:,}",
             ms(budget.step_ns_total, max(budget.windows, 1)),
             ", ".join(_largest(budget.path_ns_total, budget.step_ns_total)),

@@ -24,6 +24,7 @@ NAMES = (
     "launch_and_queue",
     "kernels_on_path",
     "collective_price",
+    "token_gaps",
 )
 """All figures in reading order; each is a module of this package with a function ``draw``."""
 SUFFIXES = (".svg", ".png")

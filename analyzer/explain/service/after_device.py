@@ -1,0 +1,105 @@
+"""What token logs add to a diagnosis: the service's figures, its verdict, the client's budgets as the headline."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from analyzer.across.split import take
+from analyzer.diagnosis import Budget, Hypothesis, Rank, Service, Unmeasured
+from analyzer.errors import UsageError
+from analyzer.explain.ranks.joint_report import JointReport
+from analyzer.explain.service.device_path import DevicePath, device_path
+from analyzer.explain.service.result import service_account, unmeasured
+from analyzer.explain.service.verdict import with_service
+from analyzer.model import QualityEntry
+from analyzer.reconstruct.rank import HOST
+from analyzer.tables import SegmentTable, TokenTable
+from analyzer.tokens import TokenLog
+
+CLIENT = "client"
+"""The boundary at which a step ends when the client has its output."""
+
+
+@dataclass(frozen=True)
+class AfterDevice:
+    """What the diagnosis takes from the token logs; nothing without any."""
+
+    result: Service | None = None
+    tokens: TokenTable | None = None
+    headline: list[Budget] = field(default_factory=list)  # of the client boundary where it was asked for
+    unmeasured: list[Unmeasured] = field(default_factory=list)
+    quality: list[QualityEntry] = field(default_factory=list)
+
+    def boundary(self, otherwise: str) -> str:
+        """The boundary of the report's headline."""
+        return CLIENT if self.headline else otherwise
+
+    def hypotheses(self, rows: list[Hypothesis], limits: Mapping[str, float]) -> list[Hypothesis]:
+        """The hypotheses with what the logs tell of them."""
+        return rows if self.result is None else with_service(rows, self.result, limits)
+
+
+def check(boundary: str, logs: Sequence[str | Path]) -> None:
+    """Raises UsageError for the client boundary without a token log."""
+    if boundary == CLIENT and not logs:
+        raise UsageError(
+            "--boundary",
+            CLIENT,
+            "needs to know when the client had each token",
+            "give a token log with `--token-log FILE`; `tracebound collect client` writes one",
+        )
+
+
+def of(
+    logs: Sequence[TokenLog],
+    joint: JointReport,
+    focus: int,
+    zero_ns: int | None,
+    boundary: str,
+    clocks: Mapping[str, str],
+) -> AfterDevice:
+    """Join the logs with the steps. Raises UsageError where the client boundary is asked for and nothing joins."""
+    if not logs:
+        return AfterDevice()
+    path, why = _path_of(joint, [report.rank for report in joint.reports], focus, zero_ns, boundary)
+    account = service_account(logs, path, why, clocks)
+    if boundary == CLIENT and not account.result.budget:
+        reasons = "; ".join(dict.fromkeys(log.why_not_joined for log in account.result.logs))
+        raise UsageError(
+            "--boundary",
+            CLIENT,
+            f"no token is joined with a step: {reasons or 'fewer than two steps have a token'}",
+            "see docs/service.md; --token-clock names the clocks, --boundary device needs none of it",
+        )
+    return AfterDevice(
+        account.result,
+        account.tokens,
+        account.result.budget if boundary == CLIENT else [],
+        unmeasured(account.result),
+        [entry for log in logs for entry in log.quality],
+    )
+
+
+def _path_of(
+    joint: JointReport, ranks: Sequence[Rank], focus: int, zero_ns: int | None, boundary: str
+) -> tuple[DevicePath | None, str]:
+    """The path, or None and why there is none."""
+    by_rank = {rank.rank: rank for rank in ranks}
+    if boundary == HOST:
+        return None, "the steps of this report end on the host; use --boundary client or device"
+    if joint.paths is not None:
+        account = joint.paths.account
+        host = by_rank[account.reference_rank].host
+        return device_path("global", None, host, zero_ns, account.windows, joint.paths.segments), ""
+    if not any(not window.empty for window in by_rank[focus].windows):
+        return None, "the capture holds no step with device work"
+    rank = by_rank[focus]
+    return device_path("rank", focus, rank.host, zero_ns, rank.windows, _of_rank(joint.segments, focus)), ""
+
+
+def _of_rank(segments: SegmentTable, rank: int) -> SegmentTable:
+    return take(segments, np.flatnonzero(segments.rank == rank))
