@@ -129,8 +129,8 @@ def analyze(
     detail = focus.detail
     host_rollups = [row for report in reports for row in report.host_rollups]
     predicted = outlook(joint, _hypotheses(capture, joint, limits), asked)
-    bytes_, hypotheses = byte_account.bytes_account(joint, capture, given_bytes, predicted.hypotheses)
-    hypotheses, swept = _by_sweep(hypotheses, options.sweep, zero, ranks, capture)
+    bytes_, held = byte_account.bytes_account(joint, capture, given_bytes, predicted.hypotheses)
+    hypotheses, swept = _by_sweep(held, options.sweep, zero, ranks, capture)
     service = after_device.of(
         token_logs(options.token_logs), joint, focus.rank.rank, zero, options.boundary, options.token_clocks
     )
