@@ -83,7 +83,7 @@ def _of_cell(
     upper = max(most, _upper(line.attention.ci95[1] * place / PER, cell))
     interval = (min(least, grown) / step, max(upper, grown) / step)
     verdict, note = _limited(line, decide(*interval, thresholds))
-    batch = "" if line.at is None else f" at batch {line.at:,}"
+    batch = "" if line.at is None else f" and batch {line.at:,}"
     where = f"at {place:,} tokens{batch}, of contexts from {low:,} to {max(line.places):,}"
     return msgspec.structs.replace(
         _row(phase, verdict, f"{where}{f'; {note}' if note else ''}"),

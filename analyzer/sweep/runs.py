@@ -97,7 +97,11 @@ def _fingerprint(diagnosis: Diagnosis) -> str:
 
 
 def _placed(cell: CellData) -> bool:
-    return any(cell.place(axis) is not None for axis in AXES)
+    return any(cell.place(axis) is not None for axis in AXES) and _has_length(cell)
+
+
+def _has_length(cell: CellData) -> bool:
+    return bool(cell.steps.sum() > 0 and cell.rank_steps.sum() > 0)
 
 
 def _result(cell: CellData, pins: list[Unlike], *, fitted: bool) -> Cell:
@@ -135,6 +139,8 @@ def _result(cell: CellData, pins: list[Unlike], *, fitted: bool) -> Cell:
 
 
 def _why_left_out(cell: CellData, pins: Sequence[Unlike]) -> str:
+    if not _has_length(cell):
+        return "its steps have no length"
     if not _placed(cell):
         return "neither context nor batch is declared"
     return f"differs from most in {', '.join(one.pin for one in pins)}"

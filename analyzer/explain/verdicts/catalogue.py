@@ -333,8 +333,8 @@ UNMEASURED: tuple[Open, ...] = (
         id="kv-context",
         claim="Attention and cache traffic grow with context length.",
         discriminating_check="the same output workload at controlled contexts",
-        how_to_measure="captures at several context lengths with declared cache initialization; two points do not "
-        "establish a slope",
+        how_to_measure="captures at several context lengths with declared cache initialization, laid out by "
+        "`tracebound sweep`; two points do not establish a slope",
         intervention="shorter or compressed context, cache of lower precision, attention that reads less of it",
         disproof="at a tenth of the context the step takes as long",
     ),
