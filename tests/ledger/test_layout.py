@@ -118,7 +118,12 @@ def test_experts_over_replicas_see_the_tokens_of_all(tmp_path: Path) -> None:
     [
         ({}, {"tensor": 16}, "--tensor", "8 attention heads"),
         ({}, {"tensor": 3}, "--tensor", "8 attention heads"),
-        ({"num_key_value_heads": 4, "num_attention_heads": 12}, {"tensor": 3}, "--tensor", "4 key/value heads"),
+        (
+            {"num_key_value_heads": 4, "num_attention_heads": 12},
+            {"tensor": 3},
+            "--tensor",
+            "4 key/value heads",
+        ),
         ({"intermediate_size": 100}, {"tensor": 8}, "tensor model.layers.0.mlp.", "does not divide by 8"),
         ({}, {"expert": 2, "tensor": 2}, "--expert", "no routed experts"),
         ({}, {"routing": "counts.csv"}, "--routing", "no routed experts"),
@@ -155,9 +160,17 @@ def test_experts_must_divide(tmp_path: Path) -> None:
         ({"vocab_size": "many"}, "vocab_size", "'many'"),
         ({"num_attention_heads": True}, "num_attention_heads", "True"),
         ({"num_key_value_heads": 3}, "num_key_value_heads", "does not divide 8 heads"),
-        ({"head_dim": 32}, "num_attention_heads, num_key_value_heads, head_dim", "k_proj.weight has 64 outputs"),
+        (
+            {"head_dim": 32},
+            "num_attention_heads, num_key_value_heads, head_dim",
+            "k_proj.weight has 64 outputs",
+        ),
         ({"torch_dtype": "float7"}, "torch_dtype", "'float7'"),
-        ({"quantization_config": {"quant_method": "bitsandbytes"}}, "quantization_config", "flattens matrices"),
+        (
+            {"quantization_config": {"quant_method": "bitsandbytes"}},
+            "quantization_config",
+            "flattens matrices",
+        ),
     ],
 )
 def test_a_config_that_does_not_belong_to_the_tensors_is_refused(
@@ -245,7 +258,9 @@ def test_more_sequences_or_longer_ones_never_move_fewer_bytes(
     family=st.integers(0, 2),
     foreign=st.dictionaries(
         st.text("abc.#0123456789_", min_size=1, max_size=20),
-        st.tuples(st.sampled_from(["BF16", "F32", "I32"]), st.lists(st.integers(0, 5), max_size=3).map(tuple)),
+        st.tuples(
+            st.sampled_from(["BF16", "F32", "I32"]), st.lists(st.integers(0, 5), max_size=3).map(tuple)
+        ),
         max_size=5,
     ),
 )
