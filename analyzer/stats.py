@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 
@@ -9,6 +11,9 @@ IntArray = npt.NDArray[np.int64]
 
 RESAMPLED_AT_ONCE = 1_000_000
 """Values drawn in one go by the bootstrap: bounds its memory, and changes no result."""
+
+HIGHEST_CORRELATION = 0.9
+"""Cap of the correlation of a step with the next: the variance grows at most 19 times."""
 
 
 def quantile(values: IntArray, q: float) -> int:
@@ -52,3 +57,19 @@ def bootstrap_mean_interval(
     tail = (1 - level) / 2
     low, high = np.quantile(ratios, [tail, 1 - tail])
     return float(low), float(high)
+
+
+def mean_inflation(centred: npt.NDArray[np.float64]) -> float:
+    """How many times the variance of the mean of independent steps, at least 1. ``centred``: (n,) about their mean.
+
+    That of an AR(1) process, from the correlation of each step with the next (Bayley and Hammersley 1946), where it
+    is beyond what chance brings.
+    """
+    squares = float(centred @ centred)
+    if squares == 0:
+        return 1.0
+    r = float(centred[:-1] @ centred[1:]) / squares
+    if r <= 2 / math.sqrt(len(centred)):
+        return 1.0
+    r = min(r, HIGHEST_CORRELATION)
+    return (1 + r) / (1 - r)

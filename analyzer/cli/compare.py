@@ -9,20 +9,17 @@ import typer
 
 from analyzer.cli import history as keeping
 from analyzer.cli import options as opt
-from analyzer.cli.console import ending, out, say, warn
-from analyzer.cli.reading import Selection, analyzed
-from analyzer.diagnosis import FORMAT
-from analyzer.report.escape import TERMINAL, visible
+from analyzer.cli.console import ending, out, say
+from analyzer.cli.reading import Selection
+from analyzer.cli.runs import RUN, diagnosed
+from analyzer.report.escape import visible
 
 if TYPE_CHECKING:
     from analyzer.comparison.result import Comparison
-    from analyzer.diagnosis import Diagnosis
-    from analyzer.pipeline import Options
 
 EXAMPLE = "Example: tracebound compare eager graph -o comparison"
-_SIDE = "a trace, a directory, a glob in quotes, or the diagnosis.json of an earlier diagnosis"
 
-A = Annotated[str, typer.Argument(metavar="A", help=f"The run before: {_SIDE}.")]
+A = Annotated[str, typer.Argument(metavar="A", help=f"The run before: {RUN}.")]
 B = Annotated[str, typer.Argument(metavar="B", help="The run after, likewise.")]
 Tested = Annotated[
     list[str] | None,
@@ -78,7 +75,7 @@ def compare(
         )
         kept = keeping.opened(store)
         which = Selection(opt.rank_pattern(rank_regex), opt.rank_list(ranks), device)
-        sides = [_diagnosis(side, settings, which, quiet=quiet, verbose=verbose) for side in (a, b)]
+        sides = [diagnosed(side, settings, which, quiet=quiet, verbose=verbose) for side in (a, b)]
         comparison = compared(sides[0], sides[1], tested=tuple(tested or ()))
         report = None
         if format_ is opt.Format.MD or output is not None:
@@ -88,30 +85,6 @@ def compare(
             out(comparison.to_json())
         elif report is not None:
             _summary(comparison, report, quiet=quiet)
-
-
-def _diagnosis(side: str, settings: Options, which: Selection, *, quiet: bool, verbose: bool) -> Diagnosis:
-    """Analyze one side, or read back what an earlier run made of it."""
-    from analyzer.analysis import Analysis
-    from analyzer.report.cautions import cautions
-
-    if _is_diagnosis(Path(side)):
-        return Analysis.from_json(Path(side).read_bytes()).diagnosis
-    diagnosis = analyzed([side], settings, which, quiet=quiet).diagnosis
-    warn(
-        [f"{visible(side, 60)}: {text}" for text in cautions(diagnosis, TERMINAL)],
-        quiet=quiet,
-        verbose=verbose,
-    )
-    return diagnosis
-
-
-def _is_diagnosis(path: Path) -> bool:
-    """By its first bytes: a trace may bear any name."""
-    if path.suffix != ".json" or not path.is_file():
-        return False
-    with path.open("rb") as file:
-        return FORMAT.encode() in file.read(256)
 
 
 def _written(comparison: Comparison, directory: Path, *, figures: bool) -> Path:

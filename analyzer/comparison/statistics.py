@@ -11,8 +11,9 @@ Steps in a row are correlated (clocks, growing contexts), so ``n`` of them tell 
 independent ones. The variance of a mean is multiplied by ``(1 + r) / (1 - r)``, ``r`` the correlation of each step
 with the next: the effective sample size of an AR(1) process (Bayley and Hammersley 1946; Zwiers and von Storch
 1995). Only where ``r`` is beyond ``2 / sqrt(n)``, above which chance rarely takes it, and with ``r`` at most
-``HIGHEST_CORRELATION``. This is the only use of the order of the steps. It needs some 50 steps: of 20, few show their
-correlation (of pairs of 20 without a difference and an ``r`` of 0.5, one in six is shown instead of one in 20).
+``analyzer.stats.HIGHEST_CORRELATION``. This is the only use of the order of the steps. It needs some 50 steps: of 20,
+few show their correlation (of pairs of 20 without a difference and an ``r`` of 0.5, one in six is shown instead of
+one in 20).
 
 The interval of the ratio of the means is Fieller's (Fieller 1954) with the same critical value and the same variances
 as that of their difference: all ratios ``q`` for which ``mean(A) - q * mean(B)`` is not told from 0. So it contains 1
@@ -31,7 +32,7 @@ import numpy.typing as npt
 from scipy.special import stdtrit
 
 from analyzer.comparison.result import StepDelta, StepTimes
-from analyzer.stats import RESAMPLED_AT_ONCE, quantile
+from analyzer.stats import RESAMPLED_AT_ONCE, mean_inflation, quantile
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -43,9 +44,6 @@ RESAMPLES = 4_000
 
 BOOTSTRAP_STEPS = 1_000
 """Steps of a side up to which it is resampled; above, that costs time, and the mean is close to normal."""
-
-HIGHEST_CORRELATION = 0.9
-"""Cap of the correlation of a step with the next: the variance grows at most 19 times."""
 
 LEAST_ERROR = 0.25
 """Least standard error of a resample, as a share of the samples' own. A resample that missed the one long step has
@@ -159,19 +157,7 @@ def _sample(times_ns: Sequence[int]) -> _Sample:
     origin = round(_mean(times_ns))
     values = (np.array(times_ns, dtype=np.int64) - origin).astype(np.float64)
     centred = values - float(_mean(times_ns) - origin)
-    return _Sample(centred=np.sort(centred), inflation=_inflation(centred))
-
-
-def _inflation(centred: FloatArray) -> float:
-    """How many times the variance of the mean of independent steps, at least 1."""
-    squares = float(centred @ centred)
-    if squares == 0:
-        return 1.0
-    r = float(centred[:-1] @ centred[1:]) / squares
-    if r <= 2 / math.sqrt(len(centred)):
-        return 1.0
-    r = min(r, HIGHEST_CORRELATION)
-    return (1 + r) / (1 - r)
+    return _Sample(centred=np.sort(centred), inflation=mean_inflation(centred))
 
 
 def _welch(first: _Sample, second: _Sample) -> float:

@@ -1,0 +1,196 @@
+"""A straight line through the means of runs, with 95 % intervals that hold the scatter between runs.
+
+Model: the mean of run ``i`` is ``intercept + slope x_i + u_i + e_i``; ``e_i`` is the noise of a mean of steps, whose
+variance the steps themselves tell, ``u_i`` what differs from run to run (clocks, placement, the line's own misfit).
+Its variance is estimated as Paule and Mandel (1982) do, the weights are ``1 / (variance of e_i + variance of u)``, and
+the interval is that of Knapp and Hartung (2003): the weighted residuals scale the error, Student's t has ``n - 2``
+degrees of freedom, and the scale is never below 1, so that a lucky fit is not taken for precision (Röver, Knapp,
+Friede 2015). Two runs have no residual: their interval rests on their steps alone (Welch-Satterthwaite), and what
+differs from run to run is not in it.
+
+Estimates are linear in the means for given weights: lines of parts, fitted with the weights of their sum, sum to the
+line of the sum.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import fdtrc, stdtrit
+
+from analyzer.stats import mean_inflation
+
+FloatArray = npt.NDArray[np.float64]
+
+LEVEL = 0.95
+MIN_STEPS = 5
+"""Steps that a run needs for the noise of its mean to be known."""
+LEAST_VARIANCE = 0.01
+"""Least variance of one run's mean as a share of the mean variance: steps that happen to be all alike do not make a
+run outweigh all others."""
+
+
+@dataclass(frozen=True)
+class RunMean:
+    """Mean of one run's steps at ``x``. ``variance``: of the mean, None where too few steps tell it.
+
+    ``dof``: degrees of freedom of that variance.
+    """
+
+    x: float
+    mean: float
+    variance: float | None
+    dof: int
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A fitted value and its 95 % interval, None where there is none."""
+
+    value: float
+    ci95: tuple[float, float] | None
+
+
+@dataclass(frozen=True)
+class RunLine:
+    """``y = intercept + slope x`` through runs.
+
+    ``residuals``: mean - line, in the order given. ``misfit_p``: of residuals as large, if steps' noise within runs
+    were all that scatters; None with two runs or where that noise is not known. ``between_runs``: whether the
+    intervals hold the scatter between runs.
+    """
+
+    slope: Estimate
+    intercept: Estimate
+    residuals: tuple[float, ...]
+    misfit_p: float | None
+    between_runs: bool
+
+
+def run_mean(x: float, values: Sequence[int] | FloatArray) -> RunMean:
+    """Mean of a run's steps, in order of time. Raises ValueError without a step.
+
+    Steps in a row are correlated: the variance is inflated as :func:`analyzer.stats.mean_inflation` says.
+    """
+    sample = np.asarray(values, dtype=np.float64)
+    n = len(sample)
+    if not n:
+        raise ValueError("no step: nothing to average")
+    mean = float(sample.mean())
+    if n < MIN_STEPS:
+        return RunMean(x, mean, None, 0)
+    centred = sample - mean
+    inflation = mean_inflation(centred)
+    variance = inflation * float(centred @ centred) / ((n - 1) * n)
+    return RunMean(x, mean, variance, max(1, math.floor((n - 1) / inflation)))
+
+
+def weights_of(runs: Sequence[RunMean]) -> FloatArray:
+    """(n,) weight of each run for :func:`fit_runs`; all 1 where the noise of a run is not known, or none has any."""
+    variances = _variances(runs)
+    if variances is None or not variances.any():
+        return np.ones(len(runs))
+    variances = np.maximum(variances, LEAST_VARIANCE * variances.mean())
+    return np.asarray(1 / (variances + _between_variance(runs, variances)), dtype=np.float64)
+
+
+def fit_runs(runs: Sequence[RunMean], weights: FloatArray | None = None) -> RunLine:
+    """The weighted line of least squares through at least two distinct ``x``; ``weights``: by default their own.
+
+    Raises ValueError where all runs lie at one ``x``.
+    """
+    w = weights_of(runs) if weights is None else weights
+    to_slope, to_intercept = _coefficients(runs, w)
+    y = np.array([run.mean for run in runs])
+    slope, intercept = float(to_slope @ y), float(to_intercept @ y)
+    x = np.array([run.x for run in runs])
+    residuals = y - intercept - slope * x
+    ends = [
+        _interval(value, row, runs, w, residuals)
+        for value, row in ((slope, to_slope), (intercept, to_intercept))
+    ]
+    return RunLine(
+        Estimate(slope, ends[0]),
+        Estimate(intercept, ends[1]),
+        tuple(residuals.tolist()),
+        _misfit(runs),
+        between_runs=len(runs) > 2,
+    )
+
+
+def _coefficients(runs: Sequence[RunMean], w: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """(n,) each: what slope and intercept take of each run's mean."""
+    x = np.array([run.x for run in runs])
+    if len({*x.tolist()}) < 2:
+        raise ValueError("runs at one place: no line")
+    share = w / w.sum()
+    middle = float(share @ x)
+    centred = x - middle
+    spread = float(w @ centred**2)
+    to_slope = w * centred / spread
+    return to_slope, share - middle * to_slope
+
+
+def _variances(runs: Sequence[RunMean]) -> FloatArray | None:
+    known = [run.variance for run in runs if run.variance is not None]
+    return np.array(known) if len(known) == len(runs) else None
+
+
+def _between_variance(runs: Sequence[RunMean], variances: FloatArray) -> float:
+    """Variance of run to run at which the weighted squares of the residuals are as many as their freedom."""
+    freedom = len(runs) - 2
+    if freedom < 1 or _squares(runs, 1 / variances) <= freedom:
+        return 0.0
+    low, high = 0.0, float(np.var([run.mean for run in runs])) * len(runs) + float(variances.max())
+    for _ in range(60):  # bisection: the squares fall steadily
+        middle = (low + high) / 2
+        if _squares(runs, 1 / (variances + middle)) > freedom:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def _squares(runs: Sequence[RunMean], w: FloatArray) -> float:
+    to_slope, to_intercept = _coefficients(runs, w)
+    y, x = np.array([run.mean for run in runs]), np.array([run.x for run in runs])
+    residuals = y - to_intercept @ y - (to_slope @ y) * x
+    return float(w @ residuals**2)
+
+
+def _interval(
+    value: float, row: FloatArray, runs: Sequence[RunMean], w: FloatArray, residuals: FloatArray
+) -> tuple[float, float] | None:
+    variances = _variances(runs)
+    within = None if variances is None else float(row**2 @ variances)
+    freedom = len(runs) - 2
+    if freedom < 1:
+        if variances is None or within is None:
+            return None
+        parts = row**2 * variances
+        dof = (
+            within**2 / sum(part**2 / run.dof for part, run in zip(parts.tolist(), runs, strict=True))
+            if within
+            else 1.0
+        )
+        margin = float(stdtrit(dof, (1 + LEVEL) / 2)) * math.sqrt(within)
+        return value - margin, value + margin
+    scale = float(w @ residuals**2) / freedom
+    margin = float(stdtrit(freedom, (1 + LEVEL) / 2)) * math.sqrt(
+        max(scale * float(row**2 @ (1 / w)), within or 0.0)
+    )
+    return value - margin, value + margin
+
+
+def _misfit(runs: Sequence[RunMean]) -> float | None:
+    """Chance of weighted residuals as large from the steps' noise alone (F with the steps' degrees of freedom)."""
+    variances, freedom = _variances(runs), len(runs) - 2
+    if freedom < 1 or variances is None or not variances.any():
+        return None
+    variances = np.maximum(variances, LEAST_VARIANCE * variances.mean())
+    ratio = _squares(runs, 1 / variances) / freedom
+    return float(fdtrc(freedom, sum(run.dof for run in runs), ratio))
