@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from analyzer.errors import TraceError, UsageError
-from analyzer.ledger.assumptions import Facts, assumptions, missing
+from analyzer.ledger.assumptions import Facts, assumptions, counted, missing
 from analyzer.ledger.books import Books
 from analyzer.ledger.cache import Cache, CacheStep
 from analyzer.ledger.checkpoint import Checkpoint, read_checkpoint
@@ -216,15 +216,12 @@ def _warnings(facts: Facts) -> tuple[str, ...]:
     if foreign:
         names = ", ".join(tensor.name for tensor in foreign[:3]) + (", ..." if len(foreign) > 3 else "")
         size = sum(tensor.bytes for tensor in foreign)
-        found.append(
-            f"no rule knows {len(foreign)} tensors of {size:,} bytes: they are listed, not counted ({names})"
-        )
+        tensors = counted(len(foreign), "tensor")
+        found.append(f"no rule knows {tensors} of {size:,} bytes: listed, not counted ({names})")
     if facts.stateless:
-        found.append(
-            f"the state of {len(facts.stateless)} layers is not counted: see the ledger's assumptions"
-        )
+        layers = counted(len(facts.stateless), "layer")
+        found.append(f"the state of {layers} is not counted: see the ledger's assumptions")
     if facts.odd_layers:
-        found.append(
-            f"layer_types of {len(facts.odd_layers)} layers with attention is not known: counted as full"
-        )
+        layers = counted(len(facts.odd_layers), "layer")
+        found.append(f"layer_types of {layers} with attention is not known: counted as full")
     return (*found, *missing(facts))

@@ -134,4 +134,4 @@ def _uncounted(summary: Summary) -> str:
 
 
 def _wrapped(words: str) -> list[str]:
-    return textwrap.wrap(words, WIDTH, subsequent_indent="  ", break_on_hyphens=False)
+    return textwrap.wrap(words, WIDTH, subsequent_indent="  ", break_on_hyphens=False) or [""]

@@ -52,13 +52,13 @@ def test_attention_reads_what_its_window_holds(tmp_path: Path, changes: dict[str
 def test_layer_types_that_are_too_few_or_lack_a_window_are_refused(tmp_path: Path) -> None:
     with pytest.raises(TraceError, match="names 2 layers of num_hidden_layers 6"):
         llama(tmp_path, layer_types=["full_attention"] * 2)
-    with pytest.raises(TraceError, match="sliding_window.*is missing"):
+    with pytest.raises(TraceError, match=r"sliding_window\): is missing"):
         llama(tmp_path, layer_types=["sliding_attention"] * 6)
 
 
 def test_a_type_of_attention_that_is_not_known_is_said(tmp_path: Path) -> None:
     answer = llama(tmp_path, layer_types=["full_attention"] * 5 + ["odd_attention"])
-    assert "layer_types of 1 layers with attention is not known: counted as full" in answer.warnings
+    assert "layer_types of 1 layer with attention is not known: counted as full" in answer.warnings
     assert size(answer.ledger, name=READ) == 3 * 600 * PER_TOKEN
 
 
@@ -154,7 +154,7 @@ def test_a_state_whose_dimensions_are_not_told_is_not_counted(tmp_path: Path) ->
     config, shapes = next_like({})
     answer = built(tmp_path, config, shapes)
     assert size(answer.ledger, kind="recurrent") == 0
-    assert "the state of 1 layers is not counted: see the ledger's assumptions" in answer.warnings
+    assert "the state of 1 layer is not counted: see the ledger's assumptions" in answer.warnings
     assert any(
         "not counted: cache or state of layers 0" in text for text in answer.ledger.workload.assumptions
     )

@@ -209,7 +209,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 def test_shares_of_the_ranks_sum_to_the_whole(
     folders: list[Path], family: int, tensor: int, data: int, share: int, batch: int
 ) -> None:
-    """Over the ranks of one replica split tensors sum to what one rank alone reads; replicated ones are whole on each."""
+    """Split tensors of one replica's ranks sum to what one rank alone reads; replicated ones are whole on each."""
     expert = 1 if family == 0 else min(2**share, tensor * data)
     replicas = max(1, expert // tensor)
     one = again(folders[family], batch=batch * replicas).ledger
