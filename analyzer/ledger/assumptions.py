@@ -151,7 +151,7 @@ def _products(facts: Facts) -> Iterator[str]:
         yield "activations are left out"
     if facts.unknown_arithmetic:
         count, first = len(set(facts.unknown_arithmetic)), facts.unknown_arithmetic[0]
-        yield f"arithmetic of {counted(count, 'packed tensor')} is not told (how many weights they hold), such as {first}"
+        yield f"arithmetic of {counted(count, 'packed tensor')} is not told (how many weights they hold), as of {first}"
 
 
 def _left_out(facts: Facts) -> Iterator[str]:

@@ -63,6 +63,7 @@ class Known(NamedTuple):
     layer: int | None
     expert: int | None
     module: str  # the name without the part
+    pattern: str  # the name with # for each number
 
     @property
     def what(self) -> What:
@@ -171,7 +172,7 @@ def what_of(rule: Rule, part: str) -> What:
     return "weight" if rule.stacked and part == "" else PARTS[part].what
 
 
-_NUMBER = re.compile(r"(?<=\.)\d+(?=\.)")
+_NUMBER = re.compile(r"(?<=\.)[0-9]{1,9}(?=\.)")
 _LAYER = re.compile(r"(?:(?:model|language_model)\.)*layers\.#\.(.+)")
 _TOP = re.compile(r"(?:(?:model|language_model)\.)*(.+)")
 _STACKED = {"_blocks": "blocks", "_scales": "block_scales", "_bias": "bias"}
@@ -183,7 +184,8 @@ def classify(name: str, layers: int) -> Known | str | None:
     ``layers``: of the model; those beyond are for multi-token prediction.
     """
     numbers = _NUMBER.findall(name)
-    found = _classified(_NUMBER.sub("#", name))
+    pattern = _NUMBER.sub("#", name)
+    found = _classified(pattern)
     if not isinstance(found, tuple):
         return found
     rule, part, in_layer = found
@@ -192,7 +194,7 @@ def classify(name: str, layers: int) -> Known | str | None:
     if layer is not None and layer >= layers:
         return BEYOND_LAYERS
     module = name[: -len(part) - 1] if part and name.endswith(f".{part}") else name
-    return Known(rule, part, layer, expert, module)
+    return Known(rule, part, layer, expert, module, pattern)
 
 
 def beyond(name: str, layers: int) -> bool:

@@ -153,7 +153,11 @@ def test_experts_must_divide(tmp_path: Path) -> None:
     ("changes", "where", "why"),
     [
         ({"num_hidden_layers": 3}, "num_hidden_layers", "no known tensor belongs to layer 2"),
-        ({"num_experts": 16}, "tensors model.layers.0.mlp.experts.*.down_proj", "has 8 of the 16 experts"),
+        (
+            {"num_experts": 16},
+            "tensors model.layers.0.mlp.experts.*.down_proj.weight",
+            "has 8 of the 16 experts",
+        ),
         ({"num_experts": None}, "num_experts", "is missing"),
         ({"num_experts_per_tok": None}, "num_experts_per_tok", "is missing"),
         ({"hidden_size": None}, "hidden_size", "is missing"),
