@@ -14,6 +14,7 @@ from analyzer.ledger.assumptions import Facts, assumptions, counted, missing
 from analyzer.ledger.books import Books
 from analyzer.ledger.cache import Cache, CacheStep
 from analyzer.ledger.checkpoint import Checkpoint, read_checkpoint
+from analyzer.ledger.checks import defect_of
 from analyzer.ledger.config import ModelConfig, model_config
 from analyzer.ledger.dtypes import ARITHMETIC, NAMES
 from analyzer.ledger.inventory import Inventory, listed, take
@@ -105,7 +106,11 @@ def build(folder: str | Path, request: Request) -> Built:
         odd_layers=tuple(layer for layer in attention if model.layer_kinds[layer] == "other"),
         notes=checkpoint.notes,
     )
-    return Built(_ledger(request, facts, books), _warnings(facts))
+    ledger = _ledger(request, facts, books)
+    defect = defect_of(ledger)
+    if defect is not None:  # tensors are in bounds, so it is the step that is beyond what a file holds
+        raise UsageError("--batch, --context", defect.where, defect.why, "give the sizes of a real step")
+    return Built(ledger, _warnings(facts))
 
 
 def _tokens(request: Request, layout: Parallel) -> int:

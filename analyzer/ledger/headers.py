@@ -21,6 +21,7 @@ from analyzer.ledger.dtypes import BITS, size_bytes
 LONGEST_HEADER_BYTES = 100_000_000
 """The format's own limit."""
 _LENGTH_BYTES = 8
+_MOST_BYTES = 2**62
 _METADATA = "__metadata__"
 _HINT = "give the checkpoint's safetensors files as they were written"
 
@@ -127,4 +128,6 @@ def _data_end(infos: dict[str, _Info], shown: str) -> int:
             why = f"its data is at {start:,} to {end:,}, but the tensor before it ends at {at:,}"
             raise TraceError(shown, f"tensor {name}", why, _HINT)
         at = end
+    if at > _MOST_BYTES:
+        raise TraceError(shown, "header", f"declares {at:,} bytes of data", _HINT)
     return at

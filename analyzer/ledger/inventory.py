@@ -86,10 +86,11 @@ def take(checkpoint: Checkpoint, model: ModelConfig) -> Inventory:
     head = [item for item in items if item.known.rule is HEAD_RULE]
     tied = embedding is not None and (model.tied is True or (model.tied is None and not head))
     if tied and embedding is not None:
-        items = [item for item in items if item.known.rule is not HEAD_RULE]
-        uncounted += [(item.tensor, TIED) for item in head]
+        unread = {item.tensor.name for item in head if item.known.what != "bias"}
+        items = [item for item in items if item.tensor.name not in unread]
+        uncounted += [(item.tensor, TIED) for item in head if item.tensor.name in unread]
         items.append(_tied_head(embedding))
-    _check_layers(items, model, checkpoint.config_path)
+    _check_layers(items, model, checkpoint)
     _check_widths(items, model, checkpoint.config_path)
     return Inventory(
         tuple(items), embedding, tied, tuple(uncounted), _expert_layers(items, model, checkpoint)
@@ -135,13 +136,17 @@ class _Sorter:
         return Form(known.rule, known.part, tensor.dtype, tensor.shape, axes, packed)
 
 
-def _check_layers(items: Iterable[Item], model: ModelConfig, config_path: str) -> None:
+def _check_layers(items: Iterable[Item], model: ModelConfig, checkpoint: Checkpoint) -> None:
     found = {item.known.layer for item in items}
+    if not found - {None}:
+        first = min(checkpoint.tensors, default="none at all")
+        why = f"no rule knows its layers: its tensors are named like {first}"
+        raise TraceError(str(checkpoint.folder), "tensors", why, "write the ledger by hand: docs/ledger.md")
     missing = [layer for layer in range(model.layers) if layer not in found]
     if missing:
         shown = ", ".join(map(str, missing[:5])) + (", ..." if len(missing) > 5 else "")
         why = f"is {model.layers}, but no known tensor belongs to layer {shown}"
-        raise TraceError(config_path, "num_hidden_layers", why, _HINT)
+        raise TraceError(checkpoint.config_path, "num_hidden_layers", why, _HINT)
 
 
 def _check_widths(items: Iterable[Item], model: ModelConfig, config_path: str) -> None:

@@ -36,6 +36,9 @@ def llama(folder: Path, layers: int = 6, request: dict[str, Any] | None = None, 
         ),
         ({"sliding_window": 41, "model_type": "gemma2"}, 3 * 100 + 3 * 40),
         ({"sliding_window": 41, "sliding_window_pattern": 3}, 2 * 100 + 4 * 40),
+        ({"attention_chunk_size": 64}, 5 * 36 + 100),  # Llama 4: all but every fourth
+        ({"attention_chunk_size": 64, "no_rope_layer_interval": 3}, 4 * 36 + 2 * 100),
+        ({"attention_chunk_size": 64, "no_rope_layers": [1, 0, 1, 1, 1, 0]}, 4 * 36 + 2 * 100),
         (
             {"attention_chunk_size": 64, "layer_types": ["chunked_attention"] * 5 + ["full_attention"]},
             5 * 36 + 100,

@@ -333,7 +333,10 @@ def test_tied_embeddings_are_read_once_as_rows_and_once_as_the_head(tmp_path: Pa
     again_tied = built(tmp_path / "b", config, shapes, batch=5).ledger
     assert again_tied.phase == ledger.phase
     assert [row.why for row in again_tied.uncounted] == ["tied: the head reads the embedding table"]
-    del config["tie_word_embeddings"]
+    shapes["lm_head.bias"] = ("BF16", (1000,))
+    with_bias = built(tmp_path / "d", config, shapes, batch=5).ledger
+    assert size(with_bias, phase="head") == size(ledger, phase="head") + 1000 * 2
+    del shapes["lm_head.bias"], config["tie_word_embeddings"]
     told_by_the_tensors = built(tmp_path / "c", config, shapes, batch=5).ledger
     assert told_by_the_tensors.uncounted == []
     assert size(told_by_the_tensors, phase="head") == size(ledger, phase="head")
