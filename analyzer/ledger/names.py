@@ -99,7 +99,7 @@ LAYER_RULES: tuple[Rule, ...] = (
     Rule(rf"{_MLP}\.(?:gate_proj|gate_up_proj|w1)", "dense feed-forward", "feed-forward", "column", "first"),
     Rule(rf"{_MLP}\.(?:up_proj|w3)", "dense feed-forward", "feed-forward", "column", "joined"),
     Rule(rf"{_MLP}\.(?:down_proj|w2)", "dense feed-forward", "feed-forward", "row", "first"),
-    Rule(rf"{_MLP}\.(?:gate|router)", "router", "feed-forward", "whole", "first"),
+    Rule(rf"{_MLP}\.(?:gate|router|router\.layer)", "router", "feed-forward", "whole", "first"),
     Rule(rf"{_MLP}\.gate\.e_score_correction_bias", "router", "feed-forward", "whole"),
     Rule(rf"{_SHARED}(?:gate_proj|gate_up_proj|w1)", "shared experts", "feed-forward", "column", "first"),
     Rule(rf"{_SHARED}(?:up_proj|w3)", "shared experts", "feed-forward", "column", "joined"),
@@ -115,6 +115,10 @@ LAYER_RULES: tuple[Rule, ...] = (
          expert=True, stacked=True),
     Rule(rf"{_MLP}\.experts\.down_proj", "routed experts", "feed-forward", "row", "first",
          expert=True, stacked=True),
+    Rule(rf"{_MLP}\.input_linear", "routed experts", "feed-forward", "column", "first", expert=True, stacked=True),
+    Rule(rf"{_MLP}\.output_linear", "routed experts", "feed-forward", "row", "first", expert=True, stacked=True),
+    Rule(r"shared_mlp\.input_linear", "shared experts", "feed-forward", "column", "first"),
+    Rule(r"shared_mlp\.output_linear", "shared experts", "feed-forward", "row", "first"),
 )  # fmt: skip
 """Modules within a layer. Norms before a block belong to its phase."""
 
@@ -127,7 +131,7 @@ HEAD_RULE = TOP_RULES[-1]
 """What the embedding table is read as where the head shares it."""
 
 UNREAD: tuple[Unread, ...] = (
-    Unread(r"(?:model\.)?mtp\..*", "multi-token prediction: not read in ordinary decode"),
+    Unread(r"(?:model\.)?mtp(?:_layers)?\..*", "multi-token prediction: not read in ordinary decode"),
     Unread(r".*\.rotary_emb\.inv_freq", "a table that engines compute themselves"),
     Unread(
         r"(?:model\.)?(?:visual|vision_tower|vision_model|multi_modal_projector|vision_projector|audio_tower)\..*",

@@ -191,12 +191,18 @@ def test_shared_experts_their_gate_and_biases(tmp_path: Path) -> None:
     assert size(ledger, phase="attention", kind="dense") == (matrices + biases) * 2 // 4
 
 
-@pytest.mark.parametrize("turned", [False, True])
-def test_experts_in_one_tensor_count_like_experts_apart(tmp_path: Path, turned: bool) -> None:
+@pytest.mark.parametrize("form", ["as loaded", "turned", "Granite"])
+def test_experts_in_one_tensor_count_like_experts_apart(tmp_path: Path, form: str) -> None:
     config = fam.qwen_config(**SMALL_QWEN)
     apart = built(tmp_path / "apart" / "m", config, fam.qwen(config), batch=3, tensor=4, expert=2).ledger
     shapes = fam.qwen(config, stacked=True)
-    if turned:  # other engines keep (expert, in, out)
+    if form == "Granite":
+        names = {"mlp.experts.gate_up_proj": "block_sparse_moe.input_linear.weight",
+                 "mlp.gate.": "block_sparse_moe.router.layer.",
+                 "mlp.experts.down_proj": "block_sparse_moe.output_linear.weight"}  # fmt: skip
+        for old, new in names.items():
+            shapes = {name.replace(old, new): shape for name, shape in shapes.items()}
+    if form == "turned":  # other engines keep (expert, in, out)
         shapes = {
             name: (dtype, (shape[0], shape[2], shape[1])) if len(shape) == 3 else (dtype, shape)
             for name, (dtype, shape) in shapes.items()
@@ -205,6 +211,7 @@ def test_experts_in_one_tensor_count_like_experts_apart(tmp_path: Path, turned: 
     for rank in range(4):
         assert size(stacked, rank) == size(apart, rank)
         assert flop(stacked, rank) == flop(apart, rank)
+    assert stacked.uncounted == []
     (routed,) = entries(stacked, kind="routed", rank=0)
     assert routed.tensors == 4  # two in each of two layers
 
