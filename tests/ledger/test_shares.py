@@ -48,16 +48,19 @@ def test_a_bias_behind_a_sum_over_ranks_is_read_by_the_first_alone(tmp_path: Pat
     assert extra == [2 * (256 + 128) * 2, 2 * 128 * 2]
 
 
-def test_the_scale_of_a_block_that_two_ranks_share_is_read_by_both(tmp_path: Path) -> None:
-    """128 expert channels on two ranks: each has 64 of the one block's."""
-    config = fam.deepseek_config(**SMALL_DEEPSEEK | {"num_nextn_predict_layers": 0})
-    shapes = fam.deepseek(config)
-    whole = built(tmp_path, config, shapes, batch=10**5).ledger
+@pytest.mark.parametrize(("channels", "blocks", "mine"), [(128, 1, 1), (256, 2, 1), (384, 3, 2)])
+def test_the_scale_of_a_block_that_two_ranks_share_is_read_by_both(
+    tmp_path: Path, channels: int, blocks: int, mine: int
+) -> None:
+    """128 expert channels on two ranks: each has 64 of the one block's; of 384 each has a block and a half."""
+    config = fam.deepseek_config(
+        **SMALL_DEEPSEEK | {"num_nextn_predict_layers": 0, "moe_intermediate_size": channels}
+    )
+    whole = built(tmp_path, config, fam.deepseek(config), batch=10**5).ledger
     split = again(tmp_path, batch=10**5, tensor=2).ledger
-    # gate and up: 1 x 2 blocks; down: 2 x 1: none of the split ones divides by two
-    scales = 2 * 8 * 3 * 2 * 4
-    assert size(whole, name="scales of routed") == scales
-    assert [size(split, rank, name="scales of routed") for rank in (0, 1)] == [scales, scales]
+    per_block = 2 * 8 * 3 * 2 * 4  # layers, experts, matrices, blocks across the hidden size of 256, bytes
+    assert size(whole, name="scales of routed") == blocks * per_block
+    assert [size(split, rank, name="scales of routed") for rank in (0, 1)] == [mine * per_block] * 2
     assert [size(split, rank, kind="routed") for rank in (0, 1)] == [size(whole, kind="routed") // 2] * 2
 
 
