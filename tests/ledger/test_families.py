@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from analyzer.ledger.model import Uncounted
+from analyzer.ledger.summary import device_bandwidth, summarize
+from analyzer.report import byte_ledger_text
 from tests.ledger import families as fam
 from tests.ledger.sums import again, built, entries, flop, size
 
@@ -23,7 +25,7 @@ def llama_70b(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def qwen_235b(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("qwen")
+    folder = tmp_path_factory.mktemp("qwen") / "Qwen3-235B-A22B"
     return fam.write_headers(folder, fam.qwen_config(), fam.qwen(fam.qwen_config()), shards=118)
 
 
@@ -40,6 +42,20 @@ def test_published_parameter_counts() -> None:
     config = fam.deepseek_config(num_nextn_predict_layers=0)
     shapes = fam.deepseek(config, dtype="BF16")
     assert round(fam.parameters(shapes) / 1e9) == 671
+
+
+def test_published_numbers_of_weights_that_work_on_a_token(qwen_235b: Path, deepseek_v3: Path) -> None:
+    """DeepSeek-V3's README says 36.6 billion with the head; Qwen3 says 22, which hold the 0.6 of the table, too."""
+    assert round(flop(again(deepseek_v3).ledger) / 2 / 1e9, 1) == 36.6
+    table = 151936 * 4096
+    assert round((flop(again(qwen_235b).ledger) / 2 + table) / 1e9, 1) == 22.2
+
+
+def test_the_documentation_shows_what_show_prints(qwen_235b: Path) -> None:
+    ledger = again(qwen_235b, batch=64, context=4096, activations=True, **EP8).ledger
+    shown = byte_ledger_text.text(summarize(ledger, *device_bandwidth("NVIDIA H200"))).split("\nAssumed\n")[0]
+    page = (Path(__file__).resolve().parents[2] / "docs" / "ledger.md").read_text(encoding="utf-8")
+    assert f"```\n{shown.rstrip()}\n```\n" in page
 
 
 @pytest.mark.parametrize("batch", [1, 64])
