@@ -102,9 +102,8 @@ def _floors(summary: Summary) -> str:
     lines = [columns(("phase", "at least", "bytes", "first rank that sets it"), rows), "", *sources]
     if summary.ceiling_tokens_per_s is not None:
         lines.append("being far above a floor locates no bottleneck; it names an amount of time to explain")
-        lines.append(
-            f"at most {plain(summary.ceiling_tokens_per_s)} tokens/s from all ranks together, where these bytes must cross"
-        )
+        ceiling = plain(summary.ceiling_tokens_per_s)
+        lines.append(f"at most {ceiling} tokens/s from all ranks together, where these bytes must cross")
     return "\n".join(lines)
 
 
