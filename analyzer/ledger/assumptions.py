@@ -48,6 +48,11 @@ def assumptions(facts: Facts) -> list[str]:
     ]
 
 
+def counted(number: int, noun: str) -> str:
+    """``1 tensor``, ``1,564 tensors``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def missing(facts: Facts) -> Iterator[str]:
     """Ends of the model that the checkpoint lacks."""
     if facts.inventory.embedding is None:
@@ -146,7 +151,7 @@ def _products(facts: Facts) -> Iterator[str]:
         yield "activations are left out"
     if facts.unknown_arithmetic:
         count, first = len(set(facts.unknown_arithmetic)), facts.unknown_arithmetic[0]
-        yield f"how many weights {count} packed tensors hold is not told, so their arithmetic is not, such as {first}"
+        yield f"arithmetic of {counted(count, 'packed tensor')} is not told (how many weights they hold), as of {first}"
 
 
 def _left_out(facts: Facts) -> Iterator[str]:
@@ -155,7 +160,7 @@ def _left_out(facts: Facts) -> Iterator[str]:
         yield f"not counted: cache or state of layers {layers}, whose kind or dimensions no rule knows"
     if facts.odd_layers:
         yield (
-            f"layer_types of {len(facts.odd_layers)} layers with attention is not known: counted as full attention,"
+            f"layer_types of {counted(len(facts.odd_layers), 'layer')} with attention is not known: counted as full,"
             f" from layer {facts.odd_layers[0]}"
         )
     yield from missing(facts)
@@ -163,4 +168,4 @@ def _left_out(facts: Facts) -> Iterator[str]:
     for tensor, why in facts.inventory.uncounted:
         reasons.setdefault(FOREIGN if why.startswith(FOREIGN) else why, []).append(tensor.bytes)
     for why, sizes in reasons.items():
-        yield f"not counted: {len(sizes)} tensors of {sum(sizes):,} bytes ({why})"
+        yield f"not counted: {counted(len(sizes), 'tensor')} of {sum(sizes):,} bytes ({why})"

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from analyzer.errors import TraceError, UsageError
-from analyzer.ledger.assumptions import Facts, assumptions, missing
+from analyzer.ledger.assumptions import Facts, assumptions, counted, missing
 from analyzer.ledger.books import Books
 from analyzer.ledger.cache import Cache, CacheStep
 from analyzer.ledger.checkpoint import Checkpoint, read_checkpoint
+from analyzer.ledger.checks import defect_of
 from analyzer.ledger.config import ModelConfig, model_config
 from analyzer.ledger.dtypes import ARITHMETIC, NAMES
 from analyzer.ledger.inventory import Inventory, listed, take
@@ -105,7 +106,11 @@ def build(folder: str | Path, request: Request) -> Built:
         odd_layers=tuple(layer for layer in attention if model.layer_kinds[layer] == "other"),
         notes=checkpoint.notes,
     )
-    return Built(_ledger(request, facts, books), _warnings(facts))
+    ledger = _ledger(request, facts, books)
+    defect = defect_of(ledger)
+    if defect is not None:  # tensors are in bounds, so it is the step that is beyond what a file holds
+        raise UsageError("--batch, --context", defect.where, defect.why, "give the sizes of a real step")
+    return Built(ledger, _warnings(facts))
 
 
 def _tokens(request: Request, layout: Parallel) -> int:
@@ -216,15 +221,12 @@ def _warnings(facts: Facts) -> tuple[str, ...]:
     if foreign:
         names = ", ".join(tensor.name for tensor in foreign[:3]) + (", ..." if len(foreign) > 3 else "")
         size = sum(tensor.bytes for tensor in foreign)
-        found.append(
-            f"no rule knows {len(foreign)} tensors of {size:,} bytes: they are listed, not counted ({names})"
-        )
+        tensors = counted(len(foreign), "tensor")
+        found.append(f"no rule knows {tensors} of {size:,} bytes: listed, not counted ({names})")
     if facts.stateless:
-        found.append(
-            f"the state of {len(facts.stateless)} layers is not counted: see the ledger's assumptions"
-        )
+        layers = counted(len(facts.stateless), "layer")
+        found.append(f"the state of {layers} is not counted: see the ledger's assumptions")
     if facts.odd_layers:
-        found.append(
-            f"layer_types of {len(facts.odd_layers)} layers with attention is not known: counted as full"
-        )
+        layers = counted(len(facts.odd_layers), "layer")
+        found.append(f"layer_types of {layers} with attention is not known: counted as full")
     return (*found, *missing(facts))

@@ -13,6 +13,7 @@ from analyzer.ledger.quantization import Quantization, quantization
 LayerKind = Literal["full", "sliding", "chunked", "other"]
 _EVERY_NTH_IS_FULL = {"gemma2": 2, "gemma3": 6, "gemma3_text": 6, "cohere2": 4}
 """Model types whose older configs leave out which layers slide: all but every n-th (transformers' defaults)."""
+_ROTARY_INTERVAL = 4  # transformers' default for Llama 4
 _HINT = "give the config.json that belongs to the checkpoint"
 
 
@@ -174,6 +175,9 @@ def _layer_kinds(keys: Keys, layers: int) -> tuple[tuple[LayerKind, ...], int | 
             )
         return kinds, keys.need("attention_chunk_size") if "chunked" in kinds else window
     full: LayerKind = "full"
+    chunk = keys.count("attention_chunk_size")
+    if chunk is not None:
+        return _chunked(keys, layers), chunk
     if window is None or keys.values.get("use_sliding_window") is False:
         return (full,) * layers, None
     every = keys.count("sliding_window_pattern") or _EVERY_NTH_IS_FULL.get(str(keys.values.get("model_type")))
@@ -184,11 +188,20 @@ def _layer_kinds(keys: Keys, layers: int) -> tuple[tuple[LayerKind, ...], int | 
     return tuple("sliding" if layer >= start else "full" for layer in range(layers)), window
 
 
+def _chunked(keys: Keys, layers: int) -> tuple[LayerKind, ...]:
+    """Llama 4 without layer_types: layers with rotary embeddings look at their chunk, all but every n-th."""
+    rotary = keys.values.get("no_rope_layers")  # despite its name, 1 is a layer that has them
+    if isinstance(rotary, list) and len(rotary) >= layers:
+        return tuple("chunked" if flag else "full" for flag in rotary[:layers])
+    every = keys.count("no_rope_layer_interval") or _ROTARY_INTERVAL
+    return tuple("chunked" if (layer + 1) % every else "full" for layer in range(layers))
+
+
 def _kind(name: object) -> LayerKind:
-    known: dict[object, LayerKind] = {
+    known: dict[str, LayerKind] = {
         "full_attention": "full",
         "attention": "full",
         "sliding_attention": "sliding",
         "chunked_attention": "chunked",
     }
-    return known.get(name, "other")
+    return known.get(name, "other") if isinstance(name, str) else "other"

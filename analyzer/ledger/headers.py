@@ -11,6 +11,7 @@ import os
 import struct
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -20,12 +21,12 @@ from analyzer.ledger.dtypes import BITS, size_bytes
 LONGEST_HEADER_BYTES = 100_000_000
 """The format's own limit."""
 _LENGTH_BYTES = 8
+_MOST_BYTES = 2**62
 _METADATA = "__metadata__"
 _HINT = "give the checkpoint's safetensors files as they were written"
 
 
-@dataclass(frozen=True, slots=True)
-class Tensor:
+class Tensor(NamedTuple):
     """One tensor of a checkpoint as its header has it."""
 
     name: str
@@ -104,16 +105,17 @@ def _infos(header: bytes, shown: str) -> dict[str, _Info]:
 
 
 def _tensor(name: str, info: _Info, shown: str) -> Tensor:
-    where = f"tensor {name}"
     if info.dtype not in BITS:
-        raise TraceError(shown, where, f"has dtype {info.dtype!r}, which the format does not know", _HINT)
+        raise TraceError(
+            shown, f"tensor {name}", f"has dtype {info.dtype!r}, which the format does not know", _HINT
+        )
     if any(extent < 0 for extent in info.shape):
-        raise TraceError(shown, where, f"has shape {list(info.shape)}", _HINT)
+        raise TraceError(shown, f"tensor {name}", f"has shape {list(info.shape)}", _HINT)
     start, end = info.data_offsets
     size = size_bytes(info.dtype, math.prod(info.shape))
     if end - start != size:
         why = f"{list(info.shape)} of {info.dtype} are {size:,} bytes, its offsets hold {end - start:,}"
-        raise TraceError(shown, where, why, _HINT)
+        raise TraceError(shown, f"tensor {name}", why, _HINT)
     return Tensor(name, info.dtype, info.shape, size)
 
 
@@ -126,4 +128,6 @@ def _data_end(infos: dict[str, _Info], shown: str) -> int:
             why = f"its data is at {start:,} to {end:,}, but the tensor before it ends at {at:,}"
             raise TraceError(shown, f"tensor {name}", why, _HINT)
         at = end
+    if at > _MOST_BYTES:
+        raise TraceError(shown, "header", f"declares {at:,} bytes of data", _HINT)
     return at

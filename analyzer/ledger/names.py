@@ -63,6 +63,7 @@ class Known(NamedTuple):
     layer: int | None
     expert: int | None
     module: str  # the name without the part
+    pattern: str  # the name with # for each number
 
     @property
     def what(self) -> What:
@@ -98,7 +99,7 @@ LAYER_RULES: tuple[Rule, ...] = (
     Rule(rf"{_MLP}\.(?:gate_proj|gate_up_proj|w1)", "dense feed-forward", "feed-forward", "column", "first"),
     Rule(rf"{_MLP}\.(?:up_proj|w3)", "dense feed-forward", "feed-forward", "column", "joined"),
     Rule(rf"{_MLP}\.(?:down_proj|w2)", "dense feed-forward", "feed-forward", "row", "first"),
-    Rule(rf"{_MLP}\.(?:gate|router)", "router", "feed-forward", "whole", "first"),
+    Rule(rf"{_MLP}\.(?:gate|router|router\.layer)", "router", "feed-forward", "whole", "first"),
     Rule(rf"{_MLP}\.gate\.e_score_correction_bias", "router", "feed-forward", "whole"),
     Rule(rf"{_SHARED}(?:gate_proj|gate_up_proj|w1)", "shared experts", "feed-forward", "column", "first"),
     Rule(rf"{_SHARED}(?:up_proj|w3)", "shared experts", "feed-forward", "column", "joined"),
@@ -114,6 +115,10 @@ LAYER_RULES: tuple[Rule, ...] = (
          expert=True, stacked=True),
     Rule(rf"{_MLP}\.experts\.down_proj", "routed experts", "feed-forward", "row", "first",
          expert=True, stacked=True),
+    Rule(rf"{_MLP}\.input_linear", "routed experts", "feed-forward", "column", "first", expert=True, stacked=True),
+    Rule(rf"{_MLP}\.output_linear", "routed experts", "feed-forward", "row", "first", expert=True, stacked=True),
+    Rule(r"shared_mlp\.input_linear", "shared experts", "feed-forward", "column", "first"),
+    Rule(r"shared_mlp\.output_linear", "shared experts", "feed-forward", "row", "first"),
 )  # fmt: skip
 """Modules within a layer. Norms before a block belong to its phase."""
 
@@ -126,7 +131,7 @@ HEAD_RULE = TOP_RULES[-1]
 """What the embedding table is read as where the head shares it."""
 
 UNREAD: tuple[Unread, ...] = (
-    Unread(r"(?:model\.)?mtp\..*", "multi-token prediction: not read in ordinary decode"),
+    Unread(r"(?:model\.)?mtp(?:_layers)?\..*", "multi-token prediction: not read in ordinary decode"),
     Unread(r".*\.rotary_emb\.inv_freq", "a table that engines compute themselves"),
     Unread(
         r"(?:model\.)?(?:visual|vision_tower|vision_model|multi_modal_projector|vision_projector|audio_tower)\..*",
@@ -171,7 +176,7 @@ def what_of(rule: Rule, part: str) -> What:
     return "weight" if rule.stacked and part == "" else PARTS[part].what
 
 
-_NUMBER = re.compile(r"(?<=\.)\d+(?=\.)")
+_NUMBER = re.compile(r"(?<=\.)[0-9]{1,9}(?=\.)")
 _LAYER = re.compile(r"(?:(?:model|language_model)\.)*layers\.#\.(.+)")
 _TOP = re.compile(r"(?:(?:model|language_model)\.)*(.+)")
 _STACKED = {"_blocks": "blocks", "_scales": "block_scales", "_bias": "bias"}
@@ -183,7 +188,8 @@ def classify(name: str, layers: int) -> Known | str | None:
     ``layers``: of the model; those beyond are for multi-token prediction.
     """
     numbers = _NUMBER.findall(name)
-    found = _classified(_NUMBER.sub("#", name))
+    pattern = _NUMBER.sub("#", name)
+    found = _classified(pattern)
     if not isinstance(found, tuple):
         return found
     rule, part, in_layer = found
@@ -192,7 +198,7 @@ def classify(name: str, layers: int) -> Known | str | None:
     if layer is not None and layer >= layers:
         return BEYOND_LAYERS
     module = name[: -len(part) - 1] if part and name.endswith(f".{part}") else name
-    return Known(rule, part, layer, expert, module)
+    return Known(rule, part, layer, expert, module, pattern)
 
 
 def beyond(name: str, layers: int) -> bool:

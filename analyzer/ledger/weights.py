@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple
 
 from analyzer.ledger.books import Books, Key, Sum
 from analyzer.ledger.config import ModelConfig
 from analyzer.ledger.dtypes import BITS, FLOATS, arithmetic_bits
-from analyzer.ledger.inventory import Inventory, Item
+from analyzer.ledger.inventory import Form, Inventory, Item
 from analyzer.ledger.layout import Parallel
 from analyzer.ledger.model import Kind
-from analyzer.ledger.names import Rule, What, what_of
-from analyzer.ledger.quantization import Packing, arithmetic_of
+from analyzer.ledger.names import What, what_of
+from analyzer.ledger.quantization import arithmetic_of
 from analyzer.ledger.routing import Routing
 from analyzer.ledger.shares import Share, share
 
@@ -30,17 +29,6 @@ class Step:
     weights_dtype: str | None
     activations: bool
     embedding_split: bool
-
-
-class _Form(NamedTuple):
-    """Tensors of one form have the same shares."""
-
-    rule: Rule
-    part: str
-    dtype: str
-    shape: tuple[int, ...]
-    axes: str
-    packed: Packing
 
 
 @dataclass
@@ -62,11 +50,11 @@ class Weights:
         self.model = model
         self.step = step
         self.unknown_arithmetic: list[str] = []
-        self._shares: dict[tuple[_Form, int], tuple[Share, ...]] = {}
+        self._shares: dict[tuple[Form, int], tuple[Share, ...]] = {}
 
     def book(self, inventory: Inventory, routing: Routing | None) -> None:
         """Everything that the step reads of the checkpoint."""
-        held: dict[tuple[int, int, _Form], _Held] = {}
+        held: dict[tuple[int, int, Form], _Held] = {}
         for item in inventory.items:
             if item.known.rule.expert:
                 self._hold(item, routing, held)
@@ -77,16 +65,12 @@ class Weights:
                 self._experts(stage, expert_rank, form, experts, routing)
         self._embedding(inventory)
 
-    def _form(self, item: Item) -> _Form:
-        tensor, known = item.tensor, item.known
-        return _Form(known.rule, known.part, tensor.dtype, tensor.shape, item.axes, item.packed)
-
     def _of_group(self, item: Item, group: int) -> tuple[Share, ...]:
-        key = (self._form(item), group)
+        key = (item.form, group)
         shares = self._shares.get(key)
         if shares is None:
             shares = tuple(
-                share(item.tensor, item.known, item.axes, item.packed, group, index, self.model)
+                share(item.tensor, item.known, item.form.axes, item.form.packed, group, index, self.model)
                 for index in range(group)
             )
             self._shares[key] = shares
@@ -126,11 +110,11 @@ class Weights:
             return "replicated-reads", "key/value projections, on more ranks than heads"
         return "dense-weights", rule.label
 
-    def _hold(self, item: Item, routing: Routing | None, held: dict[tuple[int, int, _Form], _Held]) -> None:
+    def _hold(self, item: Item, routing: Routing | None, held: dict[tuple[int, int, Form], _Held]) -> None:
         known, experts, layer = item.known, self.model.experts, item.known.layer
         if routing is None or experts is None or layer is None:
             raise ValueError(f"{item.tensor.name} is a routed expert's, and no routing is given")
-        stage, form = self.layout.stage_of(layer), self._form(item)
+        stage, form = self.layout.stage_of(layer), item.form
         for expert in range(experts) if known.expert is None else (known.expert,):
             key = (stage, expert * self.layout.expert // experts, form)
             found = held.get(key)
@@ -142,7 +126,7 @@ class Weights:
                 found.touched += load.touched
                 found.tokens += load.tokens
 
-    def _experts(self, stage: int, expert_rank: int, form: _Form, held: _Held, routing: Routing) -> None:
+    def _experts(self, stage: int, expert_rank: int, form: Form, held: _Held, routing: Routing) -> None:
         touched, tokens = held.touched, held.tokens
         if routing.uniform is not None:
             touched, tokens = held.count * routing.uniform.touched, held.count * routing.uniform.tokens
@@ -189,7 +173,9 @@ class Weights:
             found.flop = None
             self.unknown_arithmetic.append(item.tensor.name)
             return
-        arithmetic = arithmetic_of(key.dtype, item.packed, self.model.quantization, self.step.compute_dtype)
+        arithmetic = arithmetic_of(
+            key.dtype, item.form.packed, self.model.quantization, self.step.compute_dtype
+        )
         found.flop_dtypes.add(arithmetic)
         if found.flop is not None:
             found.flop[place] += 2 * tokens * mine.weights

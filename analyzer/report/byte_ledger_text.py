@@ -20,7 +20,7 @@ _SI = ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB"))
 def text(summary: Summary) -> str:
     """The whole summary; JSON holds the exact figures."""
     parts = [_head(summary), section("Bytes per step and rank (a model of what must cross)", _bytes(summary))]
-    parts.append(section("Floor (a bound)", _floors(summary)))
+    parts.append(section("Floor (a bound, for these bytes)", _floors(summary)))
     if summary.uncounted:
         parts.append(section("Not counted", _uncounted(summary)))
     if summary.workload.assumptions:
@@ -102,7 +102,8 @@ def _floors(summary: Summary) -> str:
     lines = [columns(("phase", "at least", "bytes", "first rank that sets it"), rows), "", *sources]
     if summary.ceiling_tokens_per_s is not None:
         lines.append("being far above a floor locates no bottleneck; it names an amount of time to explain")
-        lines.append(f"at most {plain(summary.ceiling_tokens_per_s)} tokens/s from all ranks together")
+        ceiling = plain(summary.ceiling_tokens_per_s)
+        lines.append(f"at most {ceiling} tokens/s from all ranks together, where these bytes must cross")
     return "\n".join(lines)
 
 
@@ -134,4 +135,4 @@ def _uncounted(summary: Summary) -> str:
 
 
 def _wrapped(words: str) -> list[str]:
-    return textwrap.wrap(words, WIDTH, subsequent_indent="  ", break_on_hyphens=False)
+    return textwrap.wrap(words, WIDTH, subsequent_indent="  ", break_on_hyphens=False) or [""]

@@ -153,7 +153,11 @@ def test_experts_must_divide(tmp_path: Path) -> None:
     ("changes", "where", "why"),
     [
         ({"num_hidden_layers": 3}, "num_hidden_layers", "no known tensor belongs to layer 2"),
-        ({"num_experts": 16}, "tensors model.layers.0.mlp.experts.*.down_proj", "has 8 of the 16 experts"),
+        (
+            {"num_experts": 16},
+            "tensors model.layers.0.mlp.experts.*.down_proj.weight",
+            "has 8 of the 16 experts",
+        ),
         ({"num_experts": None}, "num_experts", "is missing"),
         ({"num_experts_per_tok": None}, "num_experts_per_tok", "is missing"),
         ({"hidden_size": None}, "hidden_size", "is missing"),
@@ -209,7 +213,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 def test_shares_of_the_ranks_sum_to_the_whole(
     folders: list[Path], family: int, tensor: int, data: int, share: int, batch: int
 ) -> None:
-    """Over the ranks of one replica split tensors sum to what one rank alone reads; replicated ones are whole on each."""
+    """Split tensors of one replica's ranks sum to what one rank alone reads; replicated ones are whole on each."""
     expert = 1 if family == 0 else min(2**share, tensor * data)
     replicas = max(1, expert // tensor)
     one = again(folders[family], batch=batch * replicas).ledger
