@@ -67,7 +67,9 @@ def _floor(floor: ByteFloor, known: Bytes) -> list[str]:
 def _tokens(floor: ByteFloor) -> str:
     if floor.ceiling_tokens_per_s is None or floor.observed_tokens_per_s is None:
         return ""
-    text = f"At most {_rate(floor.ceiling_tokens_per_s)} tokens/s; observed {_rate(floor.observed_tokens_per_s)}"
+    text = (
+        f"At most {_rate(floor.ceiling_tokens_per_s)} tokens/s; observed {_rate(floor.observed_tokens_per_s)}"
+    )
     return text + (f", {share(floor.fraction)} of that ceiling. " if floor.fraction is not None else ". ")
 
 
@@ -98,7 +100,11 @@ def _achievable(floor: ByteFloor, known: Bytes) -> str:
     text = f"Bandwidth of a device: {'; '.join(list(used)[:NAMES_SHOWN])}." if used else ""
     if floor.achievable_ns is None:
         return text
-    reached = f", {share(floor.fraction_of_achievable)} of the step" if floor.fraction_of_achievable is not None else ""
+    reached = (
+        f", {share(floor.fraction_of_achievable)} of the step"
+        if floor.fraction_of_achievable is not None
+        else ""
+    )
     return f"{text} At the measured copy bandwidth (no bound): {_ms(floor.achievable_ns)} ms{reached}."
 
 
@@ -136,12 +142,16 @@ def _ranks(rows: list[RankBytes]) -> str:
             str(row.rank),
             _gb(row.modelled_bytes),
             _counted(row),
-            UNKNOWN if row.bandwidth_bytes_per_s is None else fixed(round(row.bandwidth_bytes_per_s / 1e9), 0),
+            UNKNOWN
+            if row.bandwidth_bytes_per_s is None
+            else fixed(round(row.bandwidth_bytes_per_s / 1e9), 0),
             UNKNOWN if row.copy_bytes_per_s is None else fixed(round(row.copy_bytes_per_s / 1e9), 0),
             UNKNOWN if row.floor_ns is None else _ms(row.floor_ns),
             UNKNOWN if row.kernel_ns is None else _ms(row.kernel_ns),
             UNKNOWN if row.flop_per_byte is None else plain(float(f"{row.flop_per_byte:.3g}")) + _partly(row),
-            UNKNOWN if row.ridge_flop_per_byte is None else f"{row.ridge_flop_per_byte:.0f} ({row.ridge_dtype})",
+            UNKNOWN
+            if row.ridge_flop_per_byte is None
+            else f"{row.ridge_flop_per_byte:.0f} ({row.ridge_dtype})",
         ]
         for row in rows[:RANKS_SHOWN]
     ]
@@ -164,7 +174,14 @@ def _kinds(rows: list[RankBytes]) -> str:
     groups: dict[tuple[str, str, str, int, str, str], list[int]] = {}
     for row in rows:
         for part in row.modelled:
-            key = (row.phase, part.phase, part.kind, part.bytes, ", ".join(part.basis), "; ".join(part.sources))
+            key = (
+                row.phase,
+                part.phase,
+                part.kind,
+                part.bytes,
+                ", ".join(part.basis),
+                "; ".join(part.sources),
+            )
             groups.setdefault(key, []).append(row.rank)
     if not groups:
         return ""

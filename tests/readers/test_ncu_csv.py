@@ -11,10 +11,11 @@ from analyzer.readers.ncu_csv import LaunchCounters, read_counters
 
 TENSOR = "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed"
 
+_COLUMNS = f'"dram__bytes_read.sum","dram__bytes_write.sum","gpu__time_duration.sum","{TENSOR}"'
 RAW = f"""==PROF== Connected to process 4711 (/usr/bin/python3)
 loading the model, Kernel Cache warm
 ==PROF== Profiling "gemm": 0%....50%....100% - 9 passes
-"ID","Process ID","Kernel Name","Context","Stream","Block Size","Grid Size","dram__bytes_read.sum","dram__bytes_write.sum","gpu__time_duration.sum","{TENSOR}"
+"ID","Process ID","Kernel Name","Context","Stream","Block Size","Grid Size",{_COLUMNS}
 "","","","","","","","Mbyte","Kbyte","us","%"
 "0","4711","void gemm<float>(float*)","1","7","(128, 1, 1)","(24, 2, 1)","1,200.50","750.00","412.25","37.50"
 "1","4711","softmax(float*)","1","7","(256, 1, 1)","(8, 1, 1)","2.00","0.00","n/a","0.00"
