@@ -11,10 +11,9 @@ import numpy as np
 from analyzer.categories import Category
 from analyzer.explain.bytes.bounds import KernelTimes, Near, exceeded, near_peak
 from analyzer.explain.bytes.roofs import Roof
-from analyzer.explain.verdicts.shares import WindowShares
+from analyzer.explain.verdicts.shares import FloatArray, WindowShares
 from analyzer.kernel_names import full_name
 from analyzer.ledger.model import Entry, Ledger, Phase
-from analyzer.model import IntArray
 from analyzer.reconstruct.critical_path import ON_DEVICE, join_paths
 from analyzer.reconstruct.rank import RankAccount
 from analyzer.reconstruct.work import BoolArray
@@ -75,10 +74,10 @@ def ledger_rates(
     here = [number for number, mine in entries.items() if mine]
     if not here:
         return None
+    steps = StepKernels(account, positions)
     groups = tuple(
         _group(
-            account,
-            positions,
+            steps,
             [ledger.phase[n] for n in numbers],
             [e for n in numbers for e in entries[n]],
             rows,
@@ -86,13 +85,10 @@ def ledger_rates(
         )
         for numbers, rows in _rows_of(account, ledger, here)
     )
-    step = np.array(
-        [account.windows[where].end_ns - account.windows[where].start_ns for where in positions], np.float64
-    )
-    bandwidth = _judged([(group, group.bytes) for group in groups], step, at, "bytes")
+    bandwidth = _judged([(group, group.bytes) for group in groups], steps.step, at, "bytes")
     flop = [(group, group.flop) for group in groups if group.flop is not None]
     compute = (
-        _judged(flop, step, at, "arithmetic")
+        _judged(flop, steps.step, at, "arithmetic")
         if flop
         else Judged(None, "no entry of the ledger tells its flop")
     )
@@ -127,8 +123,7 @@ def _rows_of(account: RankAccount, ledger: Ledger, here: Sequence[int]) -> list[
 
 
 def _group(
-    account: RankAccount,
-    positions: Sequence[int],
+    steps: StepKernels,
     phases: Sequence[Phase],
     entries: Sequence[Entry],
     rows: BoolArray,
@@ -148,7 +143,7 @@ def _group(
         whole,
         moved,
         flop_of(entries, roof),
-        kernel_times(account, positions, rows),
+        steps.times(rows),
     )
 
 
@@ -179,35 +174,48 @@ def flop_of(entries: Sequence[Entry], roof: Roof) -> Amount | None:
     )
 
 
-def kernel_times(account: RankAccount, positions: Sequence[int], rows: BoolArray) -> KernelTimes:
-    """Time of these rows in the windows at ``positions``, (w,) each."""
-    work, count = account.work, len(account.windows)
-    index = np.array([account.windows[at].index for at in positions], np.int64)
-    owner = np.zeros(len(work), np.int64) if account.assignment is None else account.assignment.of_row
-    mine = rows & (owner >= 0)
-    most = max([count, *(index + 1).tolist(), int(owner.max(initial=-1)) + 1])
-    total = np.bincount(owner[mine], weights=(work.end_ns - work.start_ns)[mine], minlength=most)[index]
-    each = [account.paths[at] for at in positions]
-    path = join_paths(each)
-    window = np.repeat(np.arange(len(each)), [len(one) for one in each])
-    length = path.end_ns - path.start_ns
-    body = (path.side == ON_DEVICE) & (path.ref >= 0) & (path.category == Category.KERNEL)
-    here = body & rows[np.where(body, path.ref, 0)] if len(work) else np.zeros(len(path), bool)
-    own = here & (owner[np.where(here, path.ref, 0)] == index[window]) if len(work) else here
-    hidden = path.category == Category.GRAPH_UNRESOLVED
-    return KernelTimes(
-        total.astype(np.float64),
-        *(_per_window(window, np.where(which, length, 0), len(each)) for which in (own, here, hidden)),
-    )
+class StepKernels:
+    """The path and the launched work of some windows of a rank, to be asked for groups of rows."""
 
+    def __init__(self, account: RankAccount, positions: Sequence[int]) -> None:
+        work = account.work
+        self.duration = (work.end_ns - work.start_ns).astype(np.float64)
+        self.index = np.array([account.windows[at].index for at in positions], np.int64)
+        self.owner = (
+            np.zeros(len(work), np.int64) if account.assignment is None else account.assignment.of_row
+        )
+        self.step = np.array(
+            [account.windows[at].end_ns - account.windows[at].start_ns for at in positions], np.float64
+        )
+        each = [account.paths[at] for at in positions]
+        path = join_paths(each)
+        self.window = np.repeat(np.arange(len(each)), [len(one) for one in each])
+        self.length = path.end_ns - path.start_ns
+        body = (path.side == ON_DEVICE) & (path.ref >= 0) & (path.category == Category.KERNEL)
+        self.row = np.where(body, path.ref, -1)
+        self.hidden = self._per_window(path.category == Category.GRAPH_UNRESOLVED)
 
-def _per_window(window: IntArray, ns: IntArray, count: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    return np.bincount(window, weights=ns, minlength=count)[:count].astype(np.float64)
+    def times(self, rows: BoolArray) -> KernelTimes:
+        """Of the rows (n,) that are True."""
+        mine = np.flatnonzero(rows & (self.owner >= 0))
+        most = max(int(self.index.max(initial=-1)), int(self.owner[mine].max(initial=-1))) + 1
+        total = np.bincount(self.owner[mine], weights=self.duration[mine], minlength=most)[self.index]
+        here = self.row >= 0
+        here[here] = rows[self.row[here]]
+        own = here.copy()
+        own[here] = self.owner[self.row[here]] == self.index[self.window[here]]
+        return KernelTimes(
+            total.astype(np.float64), self._per_window(own), self._per_window(here), self.hidden
+        )
+
+    def _per_window(self, which: BoolArray) -> FloatArray:
+        ns = np.where(which, self.length, 0)
+        return np.bincount(self.window, weights=ns, minlength=len(self.index)).astype(np.float64)
 
 
 def _judged(
     amounts: Sequence[tuple[Group, Amount]],
-    step: np.ndarray[tuple[int], np.dtype[np.float64]],
+    step: FloatArray,
     at: float,
     what: str,
 ) -> Judged:
@@ -244,7 +252,12 @@ def _with_all_of(judged: Judged, groups: Sequence[Group]) -> Judged:
 
 def applicable(ledger: Ledger, phases: Sequence[str]) -> Mapping[str, bool]:
     """Which phases of a diagnosis are steps of the ledger's kind. Without ``applies_to`` only a single one can be."""
-    pattern = ledger.workload.applies_to
-    if pattern is None:
+    if ledger.workload.applies_to is None:
         return dict.fromkeys(phases, len(phases) == 1)
-    return {phase: re.search(pattern, phase) is not None for phase in phases}
+    return {phase: may_apply(ledger, phase) for phase in phases}
+
+
+def may_apply(ledger: Ledger, phase: str) -> bool:
+    """Whether the ledger does not say that its steps are of other phases."""
+    pattern = ledger.workload.applies_to
+    return pattern is None or re.search(pattern, phase) is not None

@@ -10,7 +10,7 @@ import numpy as np
 from analyzer.explain.bytes.codes import FloatArray, RowCodes, codes_of, first_known
 from analyzer.explain.bytes.given import Given
 from analyzer.explain.bytes.launch_counters import Matched, matched, throughput
-from analyzer.explain.bytes.ledger_rates import LedgerRates, ledger_rates
+from analyzer.explain.bytes.ledger_rates import LedgerRates, ledger_rates, may_apply
 from analyzer.explain.bytes.roofs import Roof, roof_of
 from analyzer.explain.bytes.samples import Samples, dram_samples, tensor_samples
 from analyzer.model import SmallArray
@@ -99,7 +99,7 @@ def rank_rates(
     ledger: dict[str, LedgerRates] = {}
     counted: dict[str, tuple[Counted, ...]] = {}
     for phase, positions in used.items():
-        if given.ledger is not None and len(account.work):
+        if given.ledger is not None and len(account.work) and may_apply(given.ledger, phase):
             found = ledger_rates(account, rank, positions, given.ledger, roof, at)
             if found is not None:
                 ledger[phase] = found
