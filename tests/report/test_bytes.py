@@ -108,6 +108,10 @@ def test_modelled_and_counted_bytes_stand_side_by_side() -> None:
     view = bytes_view(diagnosis(bytes=known(ranks=[rank(measured=[counted]), rank(1, flop_complete=False)])))
     assert view is not None
     first, second = view.ranks.splitlines()[2:]
+    alike = bytes_view(diagnosis(bytes=known(ranks=[rank(number) for number in (0, 1, 2, 5)])))
+    assert alike is not None
+    (row,) = alike.ranks.splitlines()[2:]
+    assert "| 0-2, 5 |" in row
     assert "9.000 (9.000 to 9.500) Nsight Compute, of 97.0 % of kernel time, -10 %" in first
     assert "10.000" in first and "2,000" in first
     assert "2 or more" in second

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -9,12 +10,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from analyzer import pipeline
 from analyzer.diagnosis import Diagnosis, Hypothesis, MeasuredBytes
 from analyzer.errors import UsageError
 from analyzer.explain.bytes.samples import Samples
 from analyzer.model import Capture, MetricTable
+from fixtures.simulator import program as p
+from fixtures.simulator.engine import simulate
+from fixtures.simulator.nsys_writer import write_nsys
+from fixtures.simulator.recording import Recording, observe
 from tests.builders import Schedule, schedule
 from tests.explain.bytes.ledgers import device, entry, ledger, phase, written
 
@@ -252,3 +259,47 @@ def test_amounts_over_intervals_by_hand() -> None:
     ends = samples.over(np.array([5, 0, 12, 25, -5]), np.array([25, 30, 18, 28, 10]))
     assert [end.tolist()[:4] for end in ends] == [[10, 15, 0, 0], [12.5, 15, 6, 0], [15, 15, 6, 0]]
     assert np.isnan([end[4] for end in ends]).all()
+
+
+@given(st.data(), st.lists(st.floats(0, 1), min_size=12, max_size=60), st.integers(1, 7))
+def test_amounts_hold_whenever_within_its_sample_the_traffic_was(
+    data: st.DataObject, share_of_each_ns: list[float], period: int
+) -> None:
+    """The share of the peak in each ns, and samples that hold only its mean over each period."""
+    whole = len(share_of_each_ns) // period
+    traffic = np.array(share_of_each_ns[: whole * period])
+    start = np.arange(whole, dtype=np.int64) * period
+    samples = Samples(start, start + period, traffic.reshape(whole, period).mean(axis=1), ("x",))
+    since = data.draw(st.integers(0, whole * period - 1))
+    until = data.draw(st.integers(since + 1, whole * period))
+    least, likely, most = (float(end[0]) for end in samples.over(np.array([since]), np.array([until])))
+    assert least - 1e-9 <= traffic[since:until].sum() <= most + 1e-9
+    assert least - 1e-9 <= likely <= most + 1e-9
+
+
+def test_samples_come_through_an_export(tmp_path: Path) -> None:
+    """Tables as NVIDIA's schema reference has them, in a simulated export: 80 % while the kernels run."""
+    ops: list[p.Op] = []
+    for step in range(6):
+        ops += [p.Step("decode"), p.Cpu(300_000 + 10_000 * step), p.Launch("gemm", 7, 2_000_000)]
+        ops += [p.StreamSync(7), p.Pop()]
+    run = simulate(p.single(*ops))
+    (path,) = write_nsys(run, tmp_path)
+    works = [(seen.start_ns, seen.end_ns) for seen in observe(run, 0, Recording()).works]
+    with sqlite3.connect(path) as database:
+        database.execute("CREATE TABLE TARGET_INFO_GPU_METRICS (typeId INT, metricId INT, metricName TEXT)")
+        database.execute("CREATE TABLE GPU_METRICS (timestamp INT, typeId INT, metricId INT, value REAL)")
+        names = [(0, 1, READ), (0, 2, WRITE), (0, 3, "SMs Active [Throughput %]")]
+        database.executemany("INSERT INTO TARGET_INFO_GPU_METRICS VALUES (?, ?, ?)", names)
+        for at in range(works[0][0] - 400_000, works[-1][1] + 400_000, 10_000):
+            busy = sum(max(0, min(end, at) - max(start, at - 10_000)) for start, end in works) / 10_000
+            rows = [(at, 0, 1, 70.0 * busy), (at, 0, 2, 10.0 * busy), (at, 0, 3, 100.0 * busy)]
+            database.executemany("INSERT INTO GPU_METRICS VALUES (?, ?, ?, ?)", rows)
+    found = pipeline.analyze(pipeline.read([path])).diagnosis
+    row = of(found)
+    assert (row.verdict, row.measured is not None and row.measured.kind) == ("supported", "measurement")
+    assert "as documented" in row.verdict_note
+    assert found.bytes is not None
+    (counted,) = found.bytes.ranks[0].measured
+    assert counted.bytes == pytest.approx(0.8 * 2e-3 * 3.35232e12, rel=0.01)
+    assert counted.interval[0] <= 0.8 * 2e-3 * 3.35232e12 <= counted.interval[1]  # type: ignore[operator]
