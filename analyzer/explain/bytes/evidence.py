@@ -26,7 +26,7 @@ def with_counters(known: RankEvidence, counters: Counters, at: float) -> RankEvi
             "bytes of Nsight Compute over durations of the trace" if launches else "",
             "sampled DRAM throughput" if counters.dram is not None else "",
         ),
-        COMPUTE: "by tensor pipe activity, " + _sources(
+        COMPUTE: "by the activity of arithmetic pipes, " + _sources(
             "as Nsight Compute saw it" if launches else "", "sampled" if counters.tensor is not None else ""
         ),
     }  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -32,6 +32,7 @@ class Amount:
     least_ns: float | None
     complete: bool
     missing: str = ""
+    uncounted_ns: float = 0.0  # of tensors that no entry holds: they may be of any group
 
 
 @dataclass(frozen=True)
@@ -74,36 +75,45 @@ def ledger_rates(
     here = [number for number, mine in entries.items() if mine]
     if not here:
         return None
-    steps = StepKernels(account, positions)
+    steps, uncounted = StepKernels(account, positions), sum(tensor.bytes for tensor in ledger.uncounted)
+    kernels = kernels_of(account)
+    of_phases = _rows_of(account, ledger, here, kernels)
     groups = tuple(
         _group(
-            steps,
             [ledger.phase[n] for n in numbers],
             [e for n in numbers for e in entries[n]],
-            rows,
+            times,
             roof,
+            uncounted,
         )
-        for numbers, rows in _rows_of(account, ledger, here)
+        for numbers, times in [(numbers, steps.times(rows)) for numbers, rows in of_phases]
     )
-    bandwidth = _judged([(group, group.bytes) for group in groups], steps.step, at, "bytes")
+    unnamed = kernels.copy()
+    for _, rows in of_phases:
+        unnamed &= ~rows
+    rest = steps.times(unnamed).path  # of kernels that no phase names: the ledger tells nothing of them
+    bandwidth = _judged([(group, group.bytes) for group in groups], steps.step, at, "bytes", rest)
     flop = [(group, group.flop) for group in groups if group.flop is not None]
-    compute = (
-        _judged(flop, steps.step, at, "arithmetic")
-        if flop
-        else Judged(None, "no entry of the ledger tells its flop")
-    )
-    if flop and len(flop) < len(groups) and compute.shares is not None:
-        compute = _with_all_of(compute, [group for group in groups if group.flop is None])
-    return LedgerRates(groups, bandwidth, compute)
+    if not flop:
+        return LedgerRates(groups, bandwidth, Judged(None, "no entry of the ledger tells its flop"))
+    rest = rest + sum(group.times.path for group in groups if group.flop is None)
+    return LedgerRates(groups, bandwidth, _judged(flop, steps.step, at, "arithmetic", rest))
 
 
-def _rows_of(account: RankAccount, ledger: Ledger, here: Sequence[int]) -> list[tuple[list[int], BoolArray]]:
+def kernels_of(account: RankAccount) -> BoolArray:
+    """(n,) kernels recorded one by one within the capture, collectives left out."""
+    work = account.work
+    return np.asarray(work.kernels & (work.own_label == Category.KERNEL) & ~work.prior, np.bool_)
+
+
+def _rows_of(
+    account: RankAccount, ledger: Ledger, here: Sequence[int], kernels: BoolArray
+) -> list[tuple[list[int], BoolArray]]:
     """Phases of the ledger that share kernels, and those kernels (n,).
 
     Where a phase does not name its kernels, any kernel may move its bytes: all phases then stand for all kernels.
     """
     work = account.work
-    kernels: BoolArray = work.kernels & (work.own_label == Category.KERNEL) & ~work.prior
     patterns = [ledger.phase[number].kernels for number in here]
     if None in patterns:
         return [(list(here), kernels)]
@@ -123,12 +133,9 @@ def _rows_of(account: RankAccount, ledger: Ledger, here: Sequence[int]) -> list[
 
 
 def _group(
-    steps: StepKernels,
-    phases: Sequence[Phase],
-    entries: Sequence[Entry],
-    rows: BoolArray,
-    roof: Roof,
+    phases: Sequence[Phase], entries: Sequence[Entry], times: KernelTimes, roof: Roof, uncounted: int
 ) -> Group:
+    """``uncounted``: bytes of tensors that no entry holds."""
     total = sum(entry.bytes for entry in entries)
     known = roof.bytes_per_s
     moved = Amount(
@@ -136,14 +143,18 @@ def _group(
         None if known is None else total / known * NS_PER_S,
         complete=True,
         missing="" if known is not None else "the memory bandwidth of the device is not known",
+        uncounted_ns=0.0 if known is None else uncounted / known * NS_PER_S,
     )
+    flop = flop_of(entries, roof)
+    if flop is not None and uncounted:
+        flop = replace(flop, complete=False)
     whole = any(phase.kernels is None for phase in phases)
     return Group(
         tuple(phase.name for phase in phases),
         whole,
         moved,
-        flop_of(entries, roof),
-        steps.times(rows),
+        flop,
+        times,
     )
 
 
@@ -218,8 +229,12 @@ def _judged(
     step: FloatArray,
     at: float,
     what: str,
+    rest: FloatArray,
 ) -> Judged:
-    """The sum over groups; why not, where one of them cannot be judged."""
+    """The sum over groups; why not, where one of them cannot be judged.
+
+    ``rest``: (w,) path time of kernels of which the ledger tells nothing: any of it can be near the peak.
+    """
     near: list[Near] = []
     for group, amount in amounts:
         name = "the ledger" if group.all else "phase " + " + ".join(group.names)
@@ -236,18 +251,13 @@ def _judged(
                 f" {kernel_ms:.3f} ms: caches served part, or ledger, kernels and peak do not belong together"
             )
             return Judged(None, why, contradicted=True)
-        near.append(near_peak(amount.least_ns, group.times, at, complete=amount.complete))
+        near.append(
+            near_peak(amount.least_ns, group.times, at, complete=amount.complete, more_ns=amount.uncounted_ns)
+        )
     zero = np.zeros_like(step)
-    value, low, high = (sum((getattr(one, end) for one in near), zero) for end in ("value", "low", "high"))
-    return Judged(WindowShares(value, low, np.minimum(high, step), step))
-
-
-def _with_all_of(judged: Judged, groups: Sequence[Group]) -> Judged:
-    """Kernels of which no arithmetic is told may run at the peak."""
-    assert judged.shares is not None
-    shares, more = judged.shares, sum(group.times.path for group in groups)
-    high = np.minimum(shares.high + more, shares.step)
-    return Judged(WindowShares((shares.low + high) / 2, shares.low, high, shares.step))
+    low, high = (sum((getattr(one, end) for one in near), zero) for end in ("low", "high"))
+    high = np.minimum(high + rest, step)
+    return Judged(WindowShares((low + high) / 2, low, high, step))
 
 
 def applicable(ledger: Ledger, phases: Sequence[str]) -> Mapping[str, bool]:

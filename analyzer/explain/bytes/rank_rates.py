@@ -75,13 +75,17 @@ def counters_of(account: RankAccount, given: Given, roof: Roof, at: float) -> Co
         if roof.bytes_per_s is not None and not np.isnan(launches.bytes).all():
             low, middle, high, beyond = throughput(account, launches, roof.bytes_per_s)
             bandwidth.append(codes_of(low, middle, high, at))
-        if not np.isnan(launches.tensor).all():
-            compute.append(codes_of(launches.tensor_low, launches.tensor, launches.tensor_high, at))
+        if not np.isnan(launches.arithmetic).all():
+            compute.append(
+                codes_of(launches.arithmetic_low, launches.arithmetic, launches.arithmetic_high, at)
+            )
     dram, tensor = dram_samples(account.trace), tensor_samples(account.trace)
     length = np.maximum(work.end_ns - work.start_ns, 1)
     for samples, codes in ((dram, bandwidth), (tensor, compute)):
         if samples is not None:
             low, middle, high = (one / length for one in samples.over(work.start_ns, work.end_ns))
+            if samples is tensor:  # other arithmetic pipes were not sampled
+                high = np.where(np.isnan(high), high, 1.0)
             codes.append(codes_of(low, middle, high, at))
     return Counters(RowCodes(first_known(bandwidth), first_known(compute)), launches, dram, tensor, beyond)
 

@@ -161,12 +161,50 @@ def test_counters_far_from_the_ledger_are_a_finding_on_both(tmp_path: Path) -> N
     assert near.bytes.findings == []
 
 
-def test_tensor_pipes_decide_on_arithmetic(tmp_path: Path) -> None:
-    found = diagnosed(tmp_path, two_kernels(), ("gemm", 85.0), ("attn", 5.0), column=TENSOR)
+def pipes(folder: Path, *launches: tuple[str, float, float | None]) -> str:
+    """Tensor pipe, and the busiest of all in the SMs (None: not measured)."""
+    columns = [TENSOR] + ["sm__throughput.avg.pct_of_peak_sustained_elapsed"] * (launches[0][2] is not None)
+    rows = [
+        ",".join(f'"{cell}"' for cell in (at, name, pipe, whole) if cell is not None)
+        for at, (name, pipe, whole) in enumerate(launches)
+    ]
+    path = folder / "pipes.csv"
+    header = ",".join(f'"{name}"' for name in ("ID", "Kernel Name", *columns))
+    path.write_text("\n".join((header, *rows)) + "\n", encoding="utf-8")
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("gemm", "attn", "expected"),
+    [
+        ((85.0, None), (5.0, None), (50, 50, 90)),  # other pipes than the tensor cores' are not known
+        ((85.0, 90.0), (5.0, 30.0), (50, 50, 50)),
+        ((5.0, 70.0), (5.0, 30.0), (0, 0, 50)),  # something in the SMs is busy; it may be another pipe
+        ((5.0, 20.0), (5.0, 30.0), (0, 0, 0)),
+    ],
+)
+def test_the_arithmetic_pipes_decide(
+    tmp_path: Path,
+    gemm: tuple[float, float | None],
+    attn: tuple[float, float | None],
+    expected: tuple[float, float, float],
+) -> None:
+    found = pipeline.analyze(
+        two_kernels().capture(), counters=[pipes(tmp_path, ("gemm", *gemm), ("attn", *attn))]
+    ).diagnosis
     row = of(found, "compute-bound")
-    assert (row.verdict, shares(row)) == ("supported", (50, 50, 50))
+    assert shares(row) == expected
     assert row.measured is not None
     assert row.measured.kind == "measurement"
+
+
+def test_sampled_tensor_activity_rules_no_other_pipe_out() -> None:
+    name = "Tensor Active [Throughput %]"
+    high = of(
+        pipeline.analyze(sampled(two_kernels(), every(5, 100, {10: 75.0, 60: 1.0}, name))).diagnosis,
+        "compute-bound",
+    )
+    assert shares(high) == (50, 50, 90)
 
 
 def test_a_file_can_be_of_one_rank(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from analyzer import pipeline
 from analyzer.analysis import Analysis
 from analyzer.diagnosis import Hypothesis
-from analyzer.ledger.model import Ledger
+from analyzer.ledger.model import Ledger, Uncounted
 from tests.builders import Schedule, schedule
 from tests.explain.bytes.ledgers import device, entry, ledger, phase, written
 
@@ -83,6 +83,20 @@ def test_phases_whose_patterns_meet_in_a_kernel_are_judged_together(tmp_path: Pa
 def test_a_phase_without_a_pattern_can_be_moved_by_any_kernel(tmp_path: Path) -> None:
     made = moved(phase("a", entry(48 * MB), kernels="gemm"), phase("b", entry(3 * MB)))
     assert shares(verdict(tmp_path, two_kernels(), made)) == (0, 42.5, 85)
+
+
+def test_kernels_that_no_phase_names_leave_the_upper_end_open(tmp_path: Path) -> None:
+    """gemm 48 of 50: 45 to 50; of attn's 40 the ledger tells nothing."""
+    made = moved(phase("a", entry(48 * MB), kernels="gemm"))
+    assert shares(verdict(tmp_path, two_kernels(), made)) == (45, 67.5, 90)
+
+
+def test_tensors_that_no_entry_holds_can_be_of_any_kernel(tmp_path: Path) -> None:
+    """gemm 3 of 50: 0 to (3 + 6) / 0.6 = 15. attn 3 of 40: 0 to 15."""
+    odd = Uncounted(name="odd", dtype="BF16", shape=[3_000_000], bytes=6 * MB, why="no rule knows it")
+    phases = (phase("a", entry(3 * MB), kernels="gemm"), phase("b", entry(3 * MB), kernels="attn"))
+    made = ledger(*phases, devices=[device(BYTES_PER_S)], uncounted=[odd])
+    assert shares(verdict(tmp_path, two_kernels(), made)) == (0, 15, 30)
 
 
 def test_kernels_off_the_path_can_be_those_near_the_peak(tmp_path: Path) -> None:
