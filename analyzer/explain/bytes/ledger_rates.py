@@ -13,7 +13,7 @@ from analyzer.explain.bytes.bounds import KernelTimes, Near, exceeded, near_peak
 from analyzer.explain.bytes.roofs import Roof
 from analyzer.explain.verdicts.shares import FloatArray, WindowShares
 from analyzer.kernel_names import full_name
-from analyzer.ledger.model import Entry, Ledger, Phase
+from analyzer.ledger.model import FOREIGN, Entry, Ledger, Phase, Uncounted
 from analyzer.reconstruct.critical_path import ON_DEVICE, join_paths
 from analyzer.reconstruct.rank import RankAccount
 from analyzer.reconstruct.work import BoolArray
@@ -75,7 +75,7 @@ def ledger_rates(
     here = [number for number, mine in entries.items() if mine]
     if not here:
         return None
-    steps, uncounted = StepKernels(account, positions), sum(tensor.bytes for tensor in ledger.uncounted)
+    steps, uncounted = StepKernels(account, positions), sum(tensor.bytes for tensor in unplaced(ledger))
     kernels = kernels_of(account)
     of_phases = _rows_of(account, ledger, here, kernels)
     groups = tuple(
@@ -258,6 +258,11 @@ def _judged(
     low, high = (sum((getattr(one, end) for one in near), zero) for end in ("low", "high"))
     high = np.minimum(high + rest, step)
     return Judged(WindowShares((low + high) / 2, low, high, step))
+
+
+def unplaced(ledger: Ledger) -> list[Uncounted]:
+    """Tensors that a step may read and that no entry holds."""
+    return [tensor for tensor in ledger.uncounted if tensor.why.startswith(FOREIGN)]
 
 
 def applicable(ledger: Ledger, phases: Sequence[str]) -> Mapping[str, bool]:

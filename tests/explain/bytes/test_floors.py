@@ -254,7 +254,8 @@ def test_the_bandwidth_is_the_drivers_where_the_ledger_has_none(tmp_path: Path) 
 
 def test_tensors_that_no_entry_holds_are_a_finding(tmp_path: Path) -> None:
     odd = Uncounted(name="odd", dtype="I32", shape=[3], bytes=12, why="no rule knows it")
-    found = bytes_of(tmp_path, ledger(phase("decode", entry(GB)), uncounted=[odd]))
+    unread = Uncounted(name="vision", dtype="BF16", shape=[3], bytes=6, why="a step does not read it")
+    found = bytes_of(tmp_path, ledger(phase("decode", entry(GB)), uncounted=[odd, unread]))
     assert (found.uncounted, found.uncounted_bytes) == (1, 12)
     assert any("in no entry" in text for text in found.findings)
 
