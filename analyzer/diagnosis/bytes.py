@@ -117,7 +117,7 @@ class Bytes(msgspec.Struct, frozen=True, kw_only=True):
     floors: list[ByteFloor]
     ranks: list[RankBytes]
     counters: list[CounterSource]
-    uncounted: int  # tensors of the checkpoint that the ledger could not place
+    uncounted: int  # tensors that a step may read and that the ledger could not place
     uncounted_bytes: int
     why_no_floor: str  # "" where there is one
     findings: list[str]

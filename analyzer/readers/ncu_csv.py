@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,14 +19,15 @@ from analyzer.errors import TraceError
 LONGEST_FILE_BYTES = 1_000_000_000
 COMMAND = (
     "ncu --csv --page raw --cache-control none --clock-control none --metrics dram__bytes_read.sum,"
-    "dram__bytes_write.sum,gpu__time_duration.sum,sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed"
+    "dram__bytes_write.sum,gpu__time_duration.sum,sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed,"
+    "sm__throughput.avg.pct_of_peak_sustained_elapsed"
 )
 """What writes such a file, in advice."""
 
 Triple = tuple[int, int, int]
 _KERNEL, _METRIC, _UNIT, _VALUE = "Kernel Name", "Metric Name", "Metric Unit", "Metric Value"
-_TENSOR = re.compile(
-    r"sm__(?:inst_executed_)?pipe_tensor(?:_\w+?)?(?:_cycles_active)?\.avg\.pct_of_peak_sustained_(elapsed|active)"
+_PIPE = re.compile(
+    r"sm__(?:inst_executed_)?pipe_(?:tensor|fma|fp16|fp32|fp64)\w*\.avg\.pct_of_peak_sustained_elapsed"
 )
 _PREFIX = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
 _BYTES = re.compile(r"([KMGTP]?)(?:byte|bytes|B)")
@@ -53,8 +54,8 @@ class LaunchCounters:
     bytes: float | None  # read and written
     duration_ns: float | None  # under Nsight Compute: serialized, by default at base clocks
     dram_pct: float | None  # of the peak over that duration
-    tensor_pct: float | None  # busiest tensor pipe over that duration, idle SMs included
-    tensor_active_pct: float | None  # the same over the cycles of busy SMs only
+    pipe_pct: float | None  # busiest arithmetic pipe of those measured, over that duration, idle SMs included
+    sm_pct: float | None  # busiest of everything in the SMs, so no arithmetic pipe is busier
 
 
 @dataclass(frozen=True)
@@ -73,12 +74,13 @@ def read_counters(path: str | Path) -> CounterFile:
     cells = list(_long(header, rows) if long else _wide(header, rows))
     comma = _decimal_comma(cells, shown)
     launches = tuple(_launch(cell, comma, shown) for cell in cells)
-    if not any(one.bytes is not None or one.tensor_pct is not None or one.tensor_active_pct is not None
-               for one in launches):  # fmt: skip
+    if not any(
+        one.bytes is not None or one.pipe_pct is not None or one.sm_pct is not None for one in launches
+    ):
         raise TraceError(
             shown,
             "",
-            "holds neither bytes from and to device memory nor tensor pipe activity",
+            "holds neither bytes from and to device memory nor activity of arithmetic pipes",
             f"capture it with {COMMAND}",
         )
     return CounterFile(shown, launches)
@@ -180,6 +182,7 @@ def _launch(cells: _Cells, comma: bool, path: str) -> LaunchCounters:
         rate = number("Memory Throughput rate") if rate is None else rate
         total = None if rate is None else rate * duration / 1e9
     share = number("dram__throughput.avg.pct_of_peak_sustained_elapsed")
+    busiest = number("sm__throughput.avg.pct_of_peak_sustained_elapsed")
     return LaunchCounters(
         name=cells.name,
         grid=_triple(cells.grid),
@@ -187,15 +190,15 @@ def _launch(cells: _Cells, comma: bool, path: str) -> LaunchCounters:
         bytes=total,
         duration_ns=duration,
         dram_pct=number("DRAM Throughput") if share is None else share,
-        tensor_pct=_busiest(cells, "elapsed", number),
-        tensor_active_pct=_busiest(cells, "active", number),
+        pipe_pct=_busiest(cells, number),
+        sm_pct=number("Compute (SM) Throughput") if busiest is None else busiest,
     )
 
 
-def _busiest(cells: _Cells, over: str, number: object) -> float | None:
-    assert callable(number)
-    names = [name for name in cells.metrics if (found := _TENSOR.fullmatch(name)) and found[1] == over]
-    values = [value for name in names if (value := number(name)) is not None]
+def _busiest(cells: _Cells, number: Callable[[str], float | None]) -> float | None:
+    values = [
+        value for name in cells.metrics if _PIPE.fullmatch(name) and (value := number(name)) is not None
+    ]
     return max(values, default=None)
 
 

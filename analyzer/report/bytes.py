@@ -10,7 +10,7 @@ from analyzer.report.numbers import count, fixed, int_ranges, ms, plain, share
 from analyzer.report.tables import table
 
 FLOORS_SHOWN = 4
-RANKS_SHOWN = 16
+ROWS_SHOWN = 16
 KINDS_SHOWN = 40
 NAMES_SHOWN = 6
 UNKNOWN = "-"
@@ -133,35 +133,38 @@ def _one_counted(measured: MeasuredBytes) -> str:
 
 
 def _ranks(rows: list[RankBytes]) -> str:
-    """One row per phase and rank: modelled and counted side by side."""
+    """Modelled and counted side by side; ranks that show the same share a row."""
     if not rows:
         return ""
+    groups: dict[tuple[str, ...], list[int]] = {}
+    for row in rows:
+        groups.setdefault(_figures(row), []).append(row.rank)
     cells = [
-        [
-            cell(row.phase, 40),
-            str(row.rank),
-            _gb(row.modelled_bytes),
-            _counted(row),
-            UNKNOWN
-            if row.bandwidth_bytes_per_s is None
-            else fixed(round(row.bandwidth_bytes_per_s / 1e9), 0),
-            UNKNOWN if row.copy_bytes_per_s is None else fixed(round(row.copy_bytes_per_s / 1e9), 0),
-            UNKNOWN if row.floor_ns is None else _ms(row.floor_ns),
-            UNKNOWN if row.kernel_ns is None else _ms(row.kernel_ns),
-            UNKNOWN if row.flop_per_byte is None else plain(float(f"{row.flop_per_byte:.3g}")) + _partly(row),
-            UNKNOWN
-            if row.ridge_flop_per_byte is None
-            else f"{row.ridge_flop_per_byte:.0f} ({row.ridge_dtype})",
-        ]
-        for row in rows[:RANKS_SHOWN]
+        [shown[0], int_ranges(sorted(ranks)), *shown[1:]]
+        for shown, ranks in list(groups.items())[:ROWS_SHOWN]
     ]
     header = [
-        "Phase", "Rank", "Modelled, GB", "Counted, GB", "Bandwidth, GB/s", "Copies (measured), GB/s", "Floor, ms",
+        "Phase", "Ranks", "Modelled, GB", "Counted, GB", "Bandwidth, GB/s", "Copies (measured), GB/s", "Floor, ms",
         "Its kernels, ms", "FLOP/byte (model)", "Ridge, FLOP/byte",
     ]  # fmt: skip
-    left = len(rows) - RANKS_SHOWN
-    return table(header, cells, left=(0, 3)) + (
+    left = len(groups) - ROWS_SHOWN
+    return table(header, cells, left=(0, 1, 3)) + (
         f"\n\n{count(left, 'more row')} in the JSON (bytes.ranks)." if left > 0 else ""
+    )
+
+
+def _figures(row: RankBytes) -> tuple[str, ...]:
+    ridge = row.ridge_flop_per_byte
+    return (
+        cell(row.phase, 40),
+        _gb(row.modelled_bytes),
+        _counted(row),
+        UNKNOWN if row.bandwidth_bytes_per_s is None else fixed(round(row.bandwidth_bytes_per_s / 1e9), 0),
+        UNKNOWN if row.copy_bytes_per_s is None else fixed(round(row.copy_bytes_per_s / 1e9), 0),
+        UNKNOWN if row.floor_ns is None else _ms(row.floor_ns),
+        UNKNOWN if row.kernel_ns is None else _ms(row.kernel_ns),
+        UNKNOWN if row.flop_per_byte is None else plain(float(f"{row.flop_per_byte:.3g}")) + _partly(row),
+        UNKNOWN if ridge is None else f"{ridge:.0f} ({row.ridge_dtype})",
     )
 
 

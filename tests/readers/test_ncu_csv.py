@@ -11,10 +11,11 @@ from analyzer.readers.ncu_csv import LaunchCounters, read_counters
 
 TENSOR = "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed"
 
+_COLUMNS = f'"dram__bytes_read.sum","dram__bytes_write.sum","gpu__time_duration.sum","{TENSOR}"'
 RAW = f"""==PROF== Connected to process 4711 (/usr/bin/python3)
 loading the model, Kernel Cache warm
 ==PROF== Profiling "gemm": 0%....50%....100% - 9 passes
-"ID","Process ID","Kernel Name","Context","Stream","Block Size","Grid Size","dram__bytes_read.sum","dram__bytes_write.sum","gpu__time_duration.sum","{TENSOR}"
+"ID","Process ID","Kernel Name","Context","Stream","Block Size","Grid Size",{_COLUMNS}
 "","","","","","","","Mbyte","Kbyte","us","%"
 "0","4711","void gemm<float>(float*)","1","7","(128, 1, 1)","(24, 2, 1)","1,200.50","750.00","412.25","37.50"
 "1","4711","softmax(float*)","1","7","(256, 1, 1)","(8, 1, 1)","2.00","0.00","n/a","0.00"
@@ -85,11 +86,18 @@ def test_numbers_follow_the_locale_of_the_file(
     assert read_counters(write(tmp_path, text)).launches[0].bytes == expected
 
 
-def test_a_share_over_busy_sms_only_is_kept_apart(tmp_path: Path) -> None:
-    name = "sm__inst_executed_pipe_tensor_op_hmma.avg.pct_of_peak_sustained_active"
-    text = f'"ID","Kernel Name","{name}"\n"","","%"\n"0","k","88.0"\n'
+def test_the_busiest_arithmetic_pipe_and_the_busiest_of_all_are_kept_apart(tmp_path: Path) -> None:
+    """A share over busy SMs only is neither: idle SMs are not counted in it."""
+    names = [
+        "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed",
+        "sm__inst_executed_pipe_fma.avg.pct_of_peak_sustained_elapsed",
+        "sm__inst_executed_pipe_tensor_op_hmma.avg.pct_of_peak_sustained_active",
+        "sm__throughput.avg.pct_of_peak_sustained_elapsed",
+    ]
+    header = ",".join(f'"{name}"' for name in names)
+    text = f'"ID","Kernel Name",{header}\n"","","%","%","%","%"\n"0","k","21.0","34.5","88.0","61.5"\n'
     (found,) = read_counters(write(tmp_path, text)).launches
-    assert (found.tensor_pct, found.tensor_active_pct) == (None, 88.0)
+    assert (found.pipe_pct, found.sm_pct) == (34.5, 61.5)
 
 
 @pytest.mark.parametrize(

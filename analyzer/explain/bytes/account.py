@@ -13,7 +13,7 @@ from analyzer.explain.bytes.disagreement import findings_of, with_disagreement
 from analyzer.explain.bytes.evidence import with_ledgers
 from analyzer.explain.bytes.floors import Steps, byte_floor
 from analyzer.explain.bytes.given import Given
-from analyzer.explain.bytes.ledger_rates import applicable
+from analyzer.explain.bytes.ledger_rates import applicable, unplaced
 from analyzer.explain.bytes.rank_bytes import rank_bytes
 from analyzer.explain.bytes.rank_rates import NEAR_PEAK
 from analyzer.explain.rank_report import RankReport
@@ -75,14 +75,14 @@ def bytes_account(
         for report in reports
         if phase in report.evidence and (applies.get(phase) or report.rates.counted.get(phase))
     ]
-    uncounted = given.ledger.uncounted if given.ledger is not None else []
+    uncounted = unplaced(given.ledger) if given.ledger is not None else []
     result = Bytes(
         ledger=given.ledger_path or None,
         ledger_name=None if given.ledger is None else given.ledger.workload.name,
         floors=floors,
         ranks=ranks,
         counters=_sources(reports, given),
-        uncounted=len(uncounted),
+        uncounted=sum(tensor.tensors for tensor in uncounted),
         uncounted_bytes=sum(tensor.bytes for tensor in uncounted),
         why_no_floor=why if given.ledger is not None and not floors else "",
         findings=[*findings_of(reports, ranks, applies), *_left_out(given)],
@@ -91,12 +91,12 @@ def bytes_account(
 
 
 def _left_out(given: Given) -> list[str]:
-    tensors = given.ledger.uncounted if given.ledger is not None else []
+    tensors = unplaced(given.ledger) if given.ledger is not None else []
     if not tensors:
         return []
     size = sum(tensor.bytes for tensor in tensors)
     return [
-        f"{len(tensors)} tensors of the checkpoint ({size:,} bytes) are in no entry of the ledger: floors and modelled"
+        f"{sum(tensor.tensors for tensor in tensors)} tensors of the checkpoint ({size:,} bytes) are in no entry of the ledger: floors and modelled"
         " bytes are too low by what of them a step reads"
     ]
 

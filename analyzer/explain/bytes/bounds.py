@@ -57,11 +57,14 @@ def exceeded(floor_ns: float, times: KernelTimes) -> bool:
     return floor_ns * len(times.total) > float(times.total.sum()) * (1 + SLACK)
 
 
-def near_peak(floor_ns: float, times: KernelTimes, at: float, *, complete: bool = True) -> Near:
+def near_peak(
+    floor_ns: float, times: KernelTimes, at: float, *, complete: bool = True, more_ns: float = 0.0
+) -> Near:
     """Ends on the sum over the windows, spread over them so that the spread between steps is kept.
 
     The estimate is the middle of what is possible: the amounts prove no more. ``floor_ns``: of one step.
-    ``complete``: it stands for all work of these kernels. ``at``: the share of the peak.
+    ``complete``: it stands for all work of these kernels, but for what takes ``more_ns`` and may be theirs, too.
+    ``at``: the share of the peak.
     """
     foreign = np.maximum(times.path - times.own, 0)
     low = np.zeros_like(times.total)
@@ -71,6 +74,6 @@ def near_peak(floor_ns: float, times: KernelTimes, at: float, *, complete: bool 
     possible = times.path + times.hidden
     high = possible
     if complete and at > 0:
-        limit = np.full_like(times.total, floor_ns / at) + foreign
+        limit = np.full_like(times.total, (floor_ns + more_ns) / at) + foreign
         high = limit if limit.sum() < possible.sum() else possible
     return Near((low + high) / 2, low, high)

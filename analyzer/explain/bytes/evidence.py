@@ -12,6 +12,8 @@ from analyzer.explain.verdicts.hypotheses import Basis, RankEvidence
 
 BANDWIDTH, COMPUTE = "bandwidth-bound", "compute-bound"
 PEAKS = {BANDWIDTH: "memory bandwidth", COMPUTE: "arithmetic peak"}
+ALONE = "Nsight Compute ran each kernel alone, which can change what the caches serve"
+AS_DOCUMENTED = "samples are read as documented; no real export with them was at hand to test against"
 _COUNTED = {BANDWIDTH: DRAM_COUNTERS, COMPUTE: TENSOR_COUNTERS}
 _LEDGER = {BANDWIDTH: LEDGER_BYTES, COMPUTE: LEDGER_FLOP}
 
@@ -24,13 +26,16 @@ def with_counters(known: RankEvidence, counters: Counters, at: float) -> RankEvi
             "bytes of Nsight Compute over durations of the trace" if launches else "",
             "sampled DRAM throughput" if counters.dram is not None else "",
         ),
-        COMPUTE: "by tensor pipe activity, " + _sources(
+        COMPUTE: "by the activity of arithmetic pipes, " + _sources(
             "as Nsight Compute saw it" if launches else "", "sampled" if counters.tensor is not None else ""
         ),
     }  # fmt: skip
+    sampled = {BANDWIDTH: counters.dram, COMPUTE: counters.tensor}
     basis = {
         id_: Basis(
-            "measurement", f"path time of kernels at {100 * at:g} % of the {PEAKS[id_]} or more, {words[id_]}"
+            "measurement",
+            f"path time of kernels at {100 * at:g} % of the {PEAKS[id_]} or more, {words[id_]}",
+            "; ".join([ALONE] * launches + [AS_DOCUMENTED] * (sampled[id_] is not None)),
         )
         for id_ in PEAKS
         if _COUNTED[id_] in known.facts

@@ -137,9 +137,11 @@ def _beside(
         floor_ns=floor,
         parts=parts,
         fraction=None if below else floor / step,
-        fraction_interval=None if below or interval is None else (floor / high, floor / low if low else 1.0),
+        fraction_interval=None
+        if below or interval is None
+        else (floor / high, min(floor / low, 1.0) if low else 1.0),
         unexplained_ns=None if below else step - floor,
-        unexplained_interval_ns=None if below or interval is None else (low - floor, high - floor),
+        unexplained_interval_ns=None if below or interval is None else (max(low - floor, 0.0), high - floor),
         achievable_ns=achievable,
         fraction_of_achievable=None if below or achievable is None else achievable / step,
         tokens_per_step=tokens,

@@ -28,22 +28,23 @@ MOST_OF_PEAK = 1.05
 class Matched:
     """(n,) per row of Work, NaN where nothing was counted: least, mean and most over the launches counted alike.
 
-    ``tensor``: share of the tensor pipe's peak (0..1) under Nsight Compute. ``absent``: names that the trace lacks.
+    ``arithmetic``: share of the peak of the busiest arithmetic pipe (0..1) under Nsight Compute. ``absent``: names that
+    the trace lacks.
     """
 
     kernels: BoolArray  # (n,) kernels that could have counters: recorded one by one, no collectives
     least_bytes: FloatArray
     bytes: FloatArray
     most_bytes: FloatArray
-    tensor_low: FloatArray
-    tensor: FloatArray
-    tensor_high: FloatArray
+    arithmetic_low: FloatArray
+    arithmetic: FloatArray
+    arithmetic_high: FloatArray
     absent: tuple[str, ...]
     names: int  # kernel names of the files
     matched: int  # of them in the trace
 
 
-_COLUMNS = ("least_bytes", "bytes", "most_bytes", "tensor_low", "tensor", "tensor_high")
+_COLUMNS = ("least_bytes", "bytes", "most_bytes", "arithmetic_low", "arithmetic", "arithmetic_high")
 
 
 def matched(account: RankAccount, files: Iterable[CounterFile]) -> Matched:
@@ -106,16 +107,20 @@ def _fits(account: RankAccount, row: int, launch: LaunchCounters) -> bool:
 
 
 def _figures(launches: list[LaunchCounters]) -> tuple[float, ...]:
-    """Least, mean, most bytes; least, mean, most of the tensor pipe. A share over busy SMs only is an upper end."""
+    """Least, mean, most bytes; least, mean, most share of the arithmetic peak.
+
+    A pipe that was measured says nothing of the others: at most it is the busiest of everything in the SMs, where that
+    was measured, else all.
+    """
     size = [launch.bytes for launch in launches if launch.bytes is not None]
-    share = [launch.tensor_pct / 100 for launch in launches if launch.tensor_pct is not None]
-    at_most = [launch.tensor_active_pct / 100 for launch in launches if launch.tensor_active_pct is not None]
+    pipe = [launch.pipe_pct / 100 for launch in launches if launch.pipe_pct is not None]
+    whole = [launch.sm_pct / 100 for launch in launches if launch.sm_pct is not None]
     nothing = (np.nan,) * 3
     bytes_ = (min(size), sum(size) / len(size), max(size)) if size else nothing
-    if share:
-        return (*bytes_, min(share), sum(share) / len(share), max(share))
-    # never above for certain: idle SMs are not counted
-    return (*bytes_, *((0.0, 0.0, max(at_most)) if at_most else nothing))
+    if not pipe and not whole:
+        return (*bytes_, *nothing)
+    least, mean = (min(pipe), sum(pipe) / len(pipe)) if pipe else (0.0, 0.0)
+    return (*bytes_, least, mean, max([*whole, mean]) if whole else 1.0)
 
 
 def throughput(

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from analyzer.categories import Category
 from analyzer.explain.bytes.bounds import KernelTimes, Near, exceeded, near_peak
 from analyzer.explain.bytes.roofs import Roof
-from analyzer.explain.verdicts.shares import WindowShares
+from analyzer.explain.verdicts.shares import FloatArray, WindowShares
 from analyzer.kernel_names import full_name
-from analyzer.ledger.model import Entry, Ledger, Phase
-from analyzer.model import IntArray
+from analyzer.ledger.model import FOREIGN, Entry, Ledger, Phase, Uncounted
 from analyzer.reconstruct.critical_path import ON_DEVICE, join_paths
 from analyzer.reconstruct.rank import RankAccount
 from analyzer.reconstruct.work import BoolArray
@@ -33,6 +32,7 @@ class Amount:
     least_ns: float | None
     complete: bool
     missing: str = ""
+    uncounted_ns: float = 0.0  # of tensors that no entry holds: they may be of any group
 
 
 @dataclass(frozen=True)
@@ -75,39 +75,45 @@ def ledger_rates(
     here = [number for number, mine in entries.items() if mine]
     if not here:
         return None
+    steps, uncounted = StepKernels(account, positions), sum(tensor.bytes for tensor in unplaced(ledger))
+    kernels = kernels_of(account)
+    of_phases = _rows_of(account, ledger, here, kernels)
     groups = tuple(
         _group(
-            account,
-            positions,
             [ledger.phase[n] for n in numbers],
             [e for n in numbers for e in entries[n]],
-            rows,
+            times,
             roof,
+            uncounted,
         )
-        for numbers, rows in _rows_of(account, ledger, here)
+        for numbers, times in [(numbers, steps.times(rows)) for numbers, rows in of_phases]
     )
-    step = np.array(
-        [account.windows[where].end_ns - account.windows[where].start_ns for where in positions], np.float64
-    )
-    bandwidth = _judged([(group, group.bytes) for group in groups], step, at, "bytes")
+    unnamed = kernels.copy()
+    for _, rows in of_phases:
+        unnamed &= ~rows
+    rest = steps.times(unnamed).path  # of kernels that no phase names: the ledger tells nothing of them
+    bandwidth = _judged([(group, group.bytes) for group in groups], steps.step, at, "bytes", rest)
     flop = [(group, group.flop) for group in groups if group.flop is not None]
-    compute = (
-        _judged(flop, step, at, "arithmetic")
-        if flop
-        else Judged(None, "no entry of the ledger tells its flop")
-    )
-    if flop and len(flop) < len(groups) and compute.shares is not None:
-        compute = _with_all_of(compute, [group for group in groups if group.flop is None])
-    return LedgerRates(groups, bandwidth, compute)
+    if not flop:
+        return LedgerRates(groups, bandwidth, Judged(None, "no entry of the ledger tells its flop"))
+    rest = rest + sum(group.times.path for group in groups if group.flop is None)
+    return LedgerRates(groups, bandwidth, _judged(flop, steps.step, at, "arithmetic", rest))
 
 
-def _rows_of(account: RankAccount, ledger: Ledger, here: Sequence[int]) -> list[tuple[list[int], BoolArray]]:
+def kernels_of(account: RankAccount) -> BoolArray:
+    """(n,) kernels recorded one by one within the capture, collectives left out."""
+    work = account.work
+    return np.asarray(work.kernels & (work.own_label == Category.KERNEL) & ~work.prior, np.bool_)
+
+
+def _rows_of(
+    account: RankAccount, ledger: Ledger, here: Sequence[int], kernels: BoolArray
+) -> list[tuple[list[int], BoolArray]]:
     """Phases of the ledger that share kernels, and those kernels (n,).
 
     Where a phase does not name its kernels, any kernel may move its bytes: all phases then stand for all kernels.
     """
     work = account.work
-    kernels: BoolArray = work.kernels & (work.own_label == Category.KERNEL) & ~work.prior
     patterns = [ledger.phase[number].kernels for number in here]
     if None in patterns:
         return [(list(here), kernels)]
@@ -127,13 +133,9 @@ def _rows_of(account: RankAccount, ledger: Ledger, here: Sequence[int]) -> list[
 
 
 def _group(
-    account: RankAccount,
-    positions: Sequence[int],
-    phases: Sequence[Phase],
-    entries: Sequence[Entry],
-    rows: BoolArray,
-    roof: Roof,
+    phases: Sequence[Phase], entries: Sequence[Entry], times: KernelTimes, roof: Roof, uncounted: int
 ) -> Group:
+    """``uncounted``: bytes of tensors that no entry holds."""
     total = sum(entry.bytes for entry in entries)
     known = roof.bytes_per_s
     moved = Amount(
@@ -141,14 +143,18 @@ def _group(
         None if known is None else total / known * NS_PER_S,
         complete=True,
         missing="" if known is not None else "the memory bandwidth of the device is not known",
+        uncounted_ns=0.0 if known is None else uncounted / known * NS_PER_S,
     )
+    flop = flop_of(entries, roof)
+    if flop is not None and uncounted:
+        flop = replace(flop, complete=False)
     whole = any(phase.kernels is None for phase in phases)
     return Group(
         tuple(phase.name for phase in phases),
         whole,
         moved,
-        flop_of(entries, roof),
-        kernel_times(account, positions, rows),
+        flop,
+        times,
     )
 
 
@@ -179,39 +185,56 @@ def flop_of(entries: Sequence[Entry], roof: Roof) -> Amount | None:
     )
 
 
-def kernel_times(account: RankAccount, positions: Sequence[int], rows: BoolArray) -> KernelTimes:
-    """Time of these rows in the windows at ``positions``, (w,) each."""
-    work, count = account.work, len(account.windows)
-    index = np.array([account.windows[at].index for at in positions], np.int64)
-    owner = np.zeros(len(work), np.int64) if account.assignment is None else account.assignment.of_row
-    mine = rows & (owner >= 0)
-    most = max([count, *(index + 1).tolist(), int(owner.max(initial=-1)) + 1])
-    total = np.bincount(owner[mine], weights=(work.end_ns - work.start_ns)[mine], minlength=most)[index]
-    each = [account.paths[at] for at in positions]
-    path = join_paths(each)
-    window = np.repeat(np.arange(len(each)), [len(one) for one in each])
-    length = path.end_ns - path.start_ns
-    body = (path.side == ON_DEVICE) & (path.ref >= 0) & (path.category == Category.KERNEL)
-    here = body & rows[np.where(body, path.ref, 0)] if len(work) else np.zeros(len(path), bool)
-    own = here & (owner[np.where(here, path.ref, 0)] == index[window]) if len(work) else here
-    hidden = path.category == Category.GRAPH_UNRESOLVED
-    return KernelTimes(
-        total.astype(np.float64),
-        *(_per_window(window, np.where(which, length, 0), len(each)) for which in (own, here, hidden)),
-    )
+class StepKernels:
+    """The path and the launched work of some windows of a rank, to be asked for groups of rows."""
 
+    def __init__(self, account: RankAccount, positions: Sequence[int]) -> None:
+        work = account.work
+        self.duration = (work.end_ns - work.start_ns).astype(np.float64)
+        self.index = np.array([account.windows[at].index for at in positions], np.int64)
+        self.owner = (
+            np.zeros(len(work), np.int64) if account.assignment is None else account.assignment.of_row
+        )
+        self.step = np.array(
+            [account.windows[at].end_ns - account.windows[at].start_ns for at in positions], np.float64
+        )
+        each = [account.paths[at] for at in positions]
+        path = join_paths(each)
+        self.window = np.repeat(np.arange(len(each)), [len(one) for one in each])
+        self.length = path.end_ns - path.start_ns
+        body = (path.side == ON_DEVICE) & (path.ref >= 0) & (path.category == Category.KERNEL)
+        self.row = np.where(body, path.ref, -1)
+        self.hidden = self._per_window(path.category == Category.GRAPH_UNRESOLVED)
 
-def _per_window(window: IntArray, ns: IntArray, count: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    return np.bincount(window, weights=ns, minlength=count)[:count].astype(np.float64)
+    def times(self, rows: BoolArray) -> KernelTimes:
+        """Of the rows (n,) that are True."""
+        mine = np.flatnonzero(rows & (self.owner >= 0))
+        most = max(int(self.index.max(initial=-1)), int(self.owner[mine].max(initial=-1))) + 1
+        total = np.bincount(self.owner[mine], weights=self.duration[mine], minlength=most)[self.index]
+        here = self.row >= 0
+        here[here] = rows[self.row[here]]
+        own = here.copy()
+        own[here] = self.owner[self.row[here]] == self.index[self.window[here]]
+        return KernelTimes(
+            total.astype(np.float64), self._per_window(own), self._per_window(here), self.hidden
+        )
+
+    def _per_window(self, which: BoolArray) -> FloatArray:
+        ns = np.where(which, self.length, 0)
+        return np.bincount(self.window, weights=ns, minlength=len(self.index)).astype(np.float64)
 
 
 def _judged(
     amounts: Sequence[tuple[Group, Amount]],
-    step: np.ndarray[tuple[int], np.dtype[np.float64]],
+    step: FloatArray,
     at: float,
     what: str,
+    rest: FloatArray,
 ) -> Judged:
-    """The sum over groups; why not, where one of them cannot be judged."""
+    """The sum over groups; why not, where one of them cannot be judged.
+
+    ``rest``: (w,) path time of kernels of which the ledger tells nothing: any of it can be near the peak.
+    """
     near: list[Near] = []
     for group, amount in amounts:
         name = "the ledger" if group.all else "phase " + " + ".join(group.names)
@@ -228,23 +251,28 @@ def _judged(
                 f" {kernel_ms:.3f} ms: caches served part, or ledger, kernels and peak do not belong together"
             )
             return Judged(None, why, contradicted=True)
-        near.append(near_peak(amount.least_ns, group.times, at, complete=amount.complete))
+        near.append(
+            near_peak(amount.least_ns, group.times, at, complete=amount.complete, more_ns=amount.uncounted_ns)
+        )
     zero = np.zeros_like(step)
-    value, low, high = (sum((getattr(one, end) for one in near), zero) for end in ("value", "low", "high"))
-    return Judged(WindowShares(value, low, np.minimum(high, step), step))
+    low, high = (sum((getattr(one, end) for one in near), zero) for end in ("low", "high"))
+    high = np.minimum(high + rest, step)
+    return Judged(WindowShares((low + high) / 2, low, high, step))
 
 
-def _with_all_of(judged: Judged, groups: Sequence[Group]) -> Judged:
-    """Kernels of which no arithmetic is told may run at the peak."""
-    assert judged.shares is not None
-    shares, more = judged.shares, sum(group.times.path for group in groups)
-    high = np.minimum(shares.high + more, shares.step)
-    return Judged(WindowShares((shares.low + high) / 2, shares.low, high, shares.step))
+def unplaced(ledger: Ledger) -> list[Uncounted]:
+    """Tensors that a step may read and that no entry holds."""
+    return [tensor for tensor in ledger.uncounted if tensor.why.startswith(FOREIGN)]
 
 
 def applicable(ledger: Ledger, phases: Sequence[str]) -> Mapping[str, bool]:
     """Which phases of a diagnosis are steps of the ledger's kind. Without ``applies_to`` only a single one can be."""
-    pattern = ledger.workload.applies_to
-    if pattern is None:
+    if ledger.workload.applies_to is None:
         return dict.fromkeys(phases, len(phases) == 1)
-    return {phase: re.search(pattern, phase) is not None for phase in phases}
+    return {phase: may_apply(ledger, phase) for phase in phases}
+
+
+def may_apply(ledger: Ledger, phase: str) -> bool:
+    """Whether the ledger does not say that its steps are of other phases."""
+    pattern = ledger.workload.applies_to
+    return pattern is None or re.search(pattern, phase) is not None

@@ -10,7 +10,7 @@ import numpy as np
 from analyzer.explain.bytes.codes import FloatArray, RowCodes, codes_of, first_known
 from analyzer.explain.bytes.given import Given
 from analyzer.explain.bytes.launch_counters import Matched, matched, throughput
-from analyzer.explain.bytes.ledger_rates import LedgerRates, ledger_rates
+from analyzer.explain.bytes.ledger_rates import LedgerRates, ledger_rates, may_apply
 from analyzer.explain.bytes.roofs import Roof, roof_of
 from analyzer.explain.bytes.samples import Samples, dram_samples, tensor_samples
 from analyzer.model import SmallArray
@@ -75,13 +75,17 @@ def counters_of(account: RankAccount, given: Given, roof: Roof, at: float) -> Co
         if roof.bytes_per_s is not None and not np.isnan(launches.bytes).all():
             low, middle, high, beyond = throughput(account, launches, roof.bytes_per_s)
             bandwidth.append(codes_of(low, middle, high, at))
-        if not np.isnan(launches.tensor).all():
-            compute.append(codes_of(launches.tensor_low, launches.tensor, launches.tensor_high, at))
+        if not np.isnan(launches.arithmetic).all():
+            compute.append(
+                codes_of(launches.arithmetic_low, launches.arithmetic, launches.arithmetic_high, at)
+            )
     dram, tensor = dram_samples(account.trace), tensor_samples(account.trace)
     length = np.maximum(work.end_ns - work.start_ns, 1)
     for samples, codes in ((dram, bandwidth), (tensor, compute)):
         if samples is not None:
             low, middle, high = (one / length for one in samples.over(work.start_ns, work.end_ns))
+            if samples is tensor:  # other arithmetic pipes were not sampled
+                high = np.where(np.isnan(high), high, 1.0)
             codes.append(codes_of(low, middle, high, at))
     return Counters(RowCodes(first_known(bandwidth), first_known(compute)), launches, dram, tensor, beyond)
 
@@ -99,7 +103,7 @@ def rank_rates(
     ledger: dict[str, LedgerRates] = {}
     counted: dict[str, tuple[Counted, ...]] = {}
     for phase, positions in used.items():
-        if given.ledger is not None and len(account.work):
+        if given.ledger is not None and len(account.work) and may_apply(given.ledger, phase):
             found = ledger_rates(account, rank, positions, given.ledger, roof, at)
             if found is not None:
                 ledger[phase] = found

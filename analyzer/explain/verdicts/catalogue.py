@@ -159,7 +159,7 @@ MEASURABLE: tuple[Entry, ...] = (
         disproof="a run with the longest kernels shortened (or skipped) takes as long per step",
         discriminating_check="counters or byte floor decide bandwidth, compute or latency",
         how_to_measure="record device activity: nsys `--trace=cuda`",
-        overlaps_with=("small-grids",),
+        overlaps_with=("small-grids", "bandwidth-bound", "compute-bound"),
     ),
     Entry(
         id="small-grids",
