@@ -284,9 +284,9 @@ def test_groups_have_prices_of_their_own(tmp_path: Path) -> None:
 
     def ops(rank: int, step: int) -> tuple[Op, ...]:
         del step
-        factor = 1 + rank // 2
-        return (host(50_000 + 10_000 * rank),
-                *(meet(f"tp{rank // 2}", elements=size, transfer_ns=ns * factor) for size, ns in LINE.items()))  # fmt: skip
+        of, factor = f"tp{rank // 2}", 1 + rank // 2
+        calls = [meet(of, elements=size, transfer_ns=ns * factor) for size, ns in LINE.items()]
+        return (host(50_000 + 10_000 * rank), *calls)
 
     rows = analyzed(team(4, ops, groups=groups), tmp_path).diagnosis.alpha_beta
     assert {tuple(row.ranks): round((row.alpha_ns or 0) / 1_000) for row in rows} == {(0, 1): 10, (2, 3): 20}
