@@ -88,8 +88,10 @@ def kinds_of_calls(
         step = steps_of(calls, np.arange(len(calls)), parts, counted)
         latency = shortest(calls, np.arange(len(calls)))
         beside = contended(calls, joint, by_rank)
-        for kind in dict.fromkeys(kinds):
-            rows = np.array([at for at, other in enumerate(kinds) if other == kind], np.int64)
+        codes = {kind: code for code, kind in enumerate(dict.fromkeys(kinds))}
+        code_of = np.array([codes[kind] for kind in kinds], np.int64)
+        for kind, code in codes.items():
+            rows = np.flatnonzero(code_of == code)
             priced = rows[calls.split[rows]]
             if (step[priced] >= 0).any():
                 priced = priced[step[priced] >= 0]
