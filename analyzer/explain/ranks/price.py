@@ -28,8 +28,8 @@ SEVERAL_SIZES = (
 MORE_CALLS = "capture more steps"
 ALL_RANKS = "give the captures of all ranks of the group in one call"
 WITH_SIZES = (
-    "capture with torch.profiler of torch 2.4 or later (for calls outside graphs), or with nsys from an NCCL that"
-    " annotates its calls, exported with --include-json=true"
+    "capture with torch.profiler of torch 2.4 or later (2.2 and 2.3: with record_shapes=True; outside graphs), or with"
+    " nsys from an NCCL that annotates its calls, exported with --include-json=true"
 )
 REMEDIES = {
     ALONE: ALL_RANKS,

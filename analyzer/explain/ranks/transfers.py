@@ -18,9 +18,9 @@ from analyzer.latency_fit import Samples
 from analyzer.model import IntArray
 
 STEPS = 5
-"""Steps are the blocks of an interval from this number on, else stretches of calls in a row ..."""
+"""Steps are the blocks of an interval from this number on, else calls ..."""
 STRETCHES = 200
-"""... so many at most."""
+"""... at most so many blocks: of more each is a stretch of steps or calls in a row."""
 
 
 @dataclass(frozen=True)
@@ -56,12 +56,11 @@ class Transfers:
 
     def samples(self) -> tuple[Samples, str]:
         """The calls in blocks for an interval, and what the blocks are: "steps" or "calls"."""
-        steps, block = np.unique(self.step, return_inverse=True)
-        if len(steps) >= STEPS and steps[0] >= 0:
-            return Samples(self.bytes, self.latency_ns, np.asarray(block, np.int64)), "steps"
-        n = len(self)
-        stretches = np.arange(n) * min(n, STRETCHES) // max(n, 1)
-        return Samples(self.bytes, self.latency_ns, stretches), "calls"
+        steps, place = np.unique(self.step, return_inverse=True)
+        by_steps = len(steps) >= STEPS and bool(steps[0] >= 0)
+        n, place = (len(steps), place) if by_steps else (len(self), np.arange(len(self)))
+        stretches = np.asarray(place, np.int64) * min(n, STRETCHES) // max(n, 1)
+        return Samples(self.bytes, self.latency_ns, stretches), "steps" if by_steps else "calls"
 
 
 @dataclass(frozen=True)
