@@ -290,3 +290,36 @@ def test_groups_have_prices_of_their_own(tmp_path: Path) -> None:
 
     rows = analyzed(team(4, ops, groups=groups), tmp_path).diagnosis.alpha_beta
     assert {tuple(row.ranks): round((row.alpha_ns or 0) / 1_000) for row in rows} == {(0, 1): 10, (2, 3): 20}
+
+
+def test_a_send_ends_with_its_receiver(tmp_path: Path) -> None:
+    """Senders of small messages leave early, which says nothing of the transfer."""
+
+    def ops(rank: int, step: int) -> tuple[Op, ...]:
+        del step
+        op = "send" if rank == 0 else "recv"
+        calls = [
+            meet("pp", op, elements=size, transfer_ns=2_000 if op == "send" else ns)
+            for size, ns in LINE.items()
+        ]
+        return (host(50_000 + 30_000 * rank), *(each for call in calls for each in (call, work(40_000))))
+
+    groups = (Group("pp", (0, 1), "pp", "1"),)
+    row = price(tmp_path, ops, groups=groups)  # type: ignore[arg-type]
+    assert row.op == "send/recv"
+    assert row.alpha_ns == pytest.approx(10_000, rel=0.02)
+    assert any("ends with the receiver" in note for note in row.notes)
+
+
+def test_of_uneven_sizes_the_largest_counts(tmp_path: Path) -> None:
+    """Ranks of an all-to-all have shares of their own."""
+
+    def ops(rank: int, step: int) -> tuple[Op, ...]:
+        del step
+        calls = [
+            meet(op="all_to_all", elements=size // (1 + rank), transfer_ns=ns) for size, ns in LINE.items()
+        ]
+        return (host(50_000 + 10_000 * rank), *calls)
+
+    row = price(tmp_path, ops)
+    assert [point.bytes for point in row.points] == [2 * size for size in LINE]

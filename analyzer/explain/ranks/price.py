@@ -106,7 +106,7 @@ def _row(found: KindOfCalls, hosts: dict[int, str | None], topology: str | None)
         residual_spread=None if fit is None else fit.spread,
         reason_if_absent=None if absent is None else absent[0],
         remedy=None if absent is None else absent[1],
-        notes=[] if fit is None else _notes(fit, transfers),
+        notes=[] if fit is None else [*_notes(fit, transfers), *_on_clocks(found)],
         points=points if fit is None else points_of(transfers, fit.line),
     )
 
@@ -189,3 +189,13 @@ def _notes(fit: _Fit, transfers: Transfers) -> list[str]:
     if fit.over == "calls":
         found.append("too few steps to draw anew: the intervals take calls as independent of one another")
     return found
+
+
+def _on_clocks(found: KindOfCalls) -> list[str]:
+    """What of the clocks is in the latencies: of sends and receives, which end on another rank than they begin."""
+    if found.kind.operation != "send/recv":
+        return []
+    return [
+        f"a transfer begins with the later of the two and ends with the receiver: the clocks' uncertainty,"
+        f" {found.calls.uncertainty_ns:,} ns, is in it"
+    ]

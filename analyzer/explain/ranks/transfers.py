@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from analyzer.across.joint import Joint
+from analyzer.across.parts import RankPart
 from analyzer.across.waits import BoolArray, Calls
 from analyzer.explain.rank_report import RankReport
 from analyzer.explain.ranks.collectives import kinds_of, shortest, steps_of
@@ -39,7 +40,8 @@ class Transfers:
     """(n,) columns of split calls of one group and kind, in order of time.
 
     ``latency_ns``: the shortest member's duration; the last rank to come has waited for nobody, so that it is the
-    transfer, and no error of the clocks enters it. ``bytes``, ``step``: -1 not known, in no step that counts.
+    transfer, and no error of the clocks enters it. A sender may leave early, so that a send and a receive end with the
+    receiver, on the common clock. ``bytes``, ``step``: -1 not known, in no step that counts.
     """
 
     bytes: IntArray
@@ -83,9 +85,9 @@ def kinds_of_calls(
     for calls in joint.calls:
         if not len(calls):
             continue
-        kinds, sizes = _kinds(calls, by_rank)
+        kinds, sizes = _kinds(calls, by_rank), _sizes(calls, parts)
         step = steps_of(calls, np.arange(len(calls)), parts, counted)
-        latency = shortest(calls, np.arange(len(calls)))
+        latency = _latencies(calls, parts)
         beside = contended(calls, joint, by_rank)
         codes = {kind: code for code, kind in enumerate(dict.fromkeys(kinds))}
         code_of = np.array([codes[kind] for kind in kinds], np.int64)
@@ -100,8 +102,8 @@ def kinds_of_calls(
             )
 
 
-def _kinds(calls: Calls, by_rank: Mapping[int, RankReport]) -> tuple[list[CallKind], IntArray]:
-    """What each call is, and its size; by the first member that recorded it."""
+def _kinds(calls: Calls, by_rank: Mapping[int, RankReport]) -> list[CallKind]:
+    """What each call is, by the first member that recorded it."""
     parts = {rank: report.part for rank, report in by_rank.items()}
     kinds = kinds_of(calls, parts)
     first = np.argmax(calls.group.calls >= 0, axis=1)
@@ -110,7 +112,29 @@ def _kinds(calls: Calls, by_rank: Mapping[int, RankReport]) -> tuple[list[CallKi
         part = parts[calls.group.members[int(first[at])]]
         kernel = part.table.text(int(part.arrivals.kernel[calls.group.calls[at, first[at]]]))
         result.append(CallKind(kind.operation, kind.dtype, kind.family, protocol_of(kernel), kind.in_graph))
-    return result, np.array([-1 if kind.bytes is None else kind.bytes for kind in kinds], np.int64)
+    return result
+
+
+def _sizes(calls: Calls, parts: Mapping[int, RankPart]) -> IntArray:
+    """(k,) size of each call, of the member with most where they differ; -1 where no member recorded it."""
+    size = np.full(len(calls), -1, np.int64)
+    for column, rank in enumerate(calls.group.members):
+        rows = calls.group.calls[:, column]
+        has = np.flatnonzero(rows >= 0)
+        size[has] = np.maximum(size[has], parts[rank].arrivals.bytes[rows[has]])
+    return size
+
+
+def _latencies(calls: Calls, parts: Mapping[int, RankPart]) -> IntArray:
+    """(k,) transfer of each call: the shortest duration; of a send and a receive until the receiver has it."""
+    latency = shortest(calls, np.arange(len(calls)))
+    pairs = np.array([operation == "send/recv" for operation in calls.operation], bool) & calls.split
+    for column, rank in enumerate(calls.group.members):
+        own, table = calls.group.calls[:, column], parts[rank].table
+        mine = np.flatnonzero(pairs & (own >= 0))
+        mine = mine[[table.text(int(code)) == "recv" for code in table.arrivals.operation[own[mine]]]]
+        latency[mine] = calls.transfer_ns[mine, column]
+    return latency
 
 
 def _counted(paths: GlobalPaths | None) -> dict[int, dict[int, int]]:
