@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 
+from analyzer.apportion import round_half_up
 from analyzer.diagnosis import AlphaBeta, CollectiveCost, Diagnosis
 from analyzer.report.escape import cell, code, prose
 from analyzer.report.numbers import count, fixed, ms, percent, us
@@ -78,14 +80,19 @@ def _costs(rows: Sequence[CollectiveCost]) -> View | None:
             ms(sum(row.path_ns_total.values()), row.windows),
             percent(sum(row.path_ns_total.values()), row.step_ns_total, 2),
             percent(row.path_ns_total["collective.transfer"], row.step_ns_total, 2),
+            _times(row.naive_ns_total, sum(row.path_ns_total.values())),
         ]
         for row in rows[:COSTS]
     ]
     header = ["Phase", "Group", "Operation", "Calls per step", "Duration, µs (median)",
               "Calls x duration, ms (budget)", "Of the step", "On the path, ms (measured)", "Of the step",
-              "Of it transfer"]  # fmt: skip
+              "Transfer, of the step", "Budget / measured"]  # fmt: skip
     text = table(header, cells, left=(0, 1, 2)) + rest(len(rows), len(cells), "collective_costs.csv")
     return View(COST_INTRO, text)
+
+
+def _times(naive_ns: int, path_ns: int) -> str:
+    return "-" if not path_ns else fixed(round_half_up(Fraction(100 * naive_ns, path_ns)), 2)
 
 
 def _fits(rows: Sequence[AlphaBeta]) -> View | None:
@@ -95,7 +102,15 @@ def _fits(rows: Sequence[AlphaBeta]) -> View | None:
     header = ["Group", "Operation", "Ranks", "Calls (contended)", "Sizes", "Range, bytes", "Alpha, µs",
               "95 % interval", "Beta, GB/s", "95 % interval", "Half within", "Rests on"]  # fmt: skip
     text = table(header, [_fit(row) for row in fitted[:FITS]], left=(0, 1, 11))
-    return View(FIT_INTRO, text + rest(len(fitted), min(FITS, len(fitted)), "diagnosis.json"))
+    left_out = rest(len(fitted), min(FITS, len(fitted)), "diagnosis.json")
+    return View(FIT_INTRO, f"{text}{left_out}\n\n{_place(fitted[0])}")
+
+
+def _place(row: AlphaBeta) -> str:
+    """Where the fits hold: topology and hosts, as far as they are known."""
+    topology = "undeclared" if row.topology is None else prose(row.topology)
+    hosts = ", ".join(cell(host, 40) for host in row.hosts[:4]) or "not recorded"
+    return f"Topology: {topology}. Hosts of the first row's ranks: {hosts}{', ...' if len(row.hosts) > 4 else ''}."
 
 
 def _fit(row: AlphaBeta) -> list[str]:
@@ -128,7 +143,7 @@ def _us(ns: float) -> str:
 
 
 def _gb(bytes_per_s: float) -> str:
-    return f"{bytes_per_s / 1e9:,.4g}"
+    return fixed(round(bytes_per_s / 1e7), 2)
 
 
 def _sizes(rows: Sequence[AlphaBeta]) -> View | None:

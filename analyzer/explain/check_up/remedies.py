@@ -211,14 +211,14 @@ def counters_or_ledger(tool: Tool) -> Remedy:
 
 
 def collective_metadata(tool: Tool) -> Remedy:
-    """Group, size and type of collectives."""
+    """Group, size and type of collectives; nsys has sizes only."""
     if tool.kind == TORCH:
         if tool.era == "torch 2.0 to 2.3":
             return Remedy("torch 2.2 and 2.3 record it with `record_shapes=True`")
         return Remedy("torch 2.4 and later record it for collectives launched outside graphs")
     if tool.can_export_payloads:
         return Remedy(
-            "`nsys export --include-json=true` brings NCCL's payloads; this version reads ranks only"
+            "`nsys export --include-json=true` brings NCCL's payloads: ranks, and sizes of calls outside graphs"
         )
     return Remedy("newer versions of nsys export the payloads of NCCL's NVTX ranges")
 

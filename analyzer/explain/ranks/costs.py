@@ -29,39 +29,73 @@ class _Steps:
     phase: str
     rank: int | None
     windows: Sequence[GlobalWindow] | Sequence[Window]
-    of_window: Mapping[int, Mapping[int, int]]  # by rank: window -> step
     path_ns: Mapping[Key, IntArray]  # by KINDS
 
     @property
     def total_ns(self) -> int:
         return sum(window.end_ns - window.start_ns for window in self.windows)
 
+    @property
+    def wanted(self) -> list[int]:
+        return [window.index for window in self.windows]
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What does not depend on the phase, by group: the (k,) size and step of each call.
+
+    ``steps``: by rank, None all together.
+    """
+
+    bytes: list[IntArray]
+    steps: Mapping[int | None, list[IntArray]]
+
 
 def collective_costs(joint: JointReport, phases: Sequence[str]) -> list[CollectiveCost]:
     """Rows of every phase, the largest product first: over all ranks, or of each where there is no common path."""
-    return [row for phase in phases for steps in _steps(joint, phase) for row in _rows(joint, steps)]
+    known = _known(joint)
+    return [row for phase in phases for steps in _steps(joint, phase) for row in _rows(joint, steps, known)]
+
+
+def _known(joint: JointReport) -> _Known:
+    parts = {report.rank.rank: report.part for report in joint.reports}
+    of_window: dict[int | None, dict[int, dict[int, int]]] = {}
+    if joint.paths is not None:
+        for window in joint.paths.account.windows:
+            for rank, at in window.windows.items():
+                of_window.setdefault(None, {}).setdefault(rank, {})[at] = window.index
+    else:
+        for report in joint.reports:
+            own = {window.index: window.index for window in report.rank.windows}
+            of_window[report.rank.rank] = {report.rank.rank: own}
+    groups = joint.joint.calls
+    return _Known(
+        [
+            np.array([-1 if kind.bytes is None else kind.bytes for kind in kinds_of(calls, parts)], np.int64)
+            for calls in groups
+        ],
+        {
+            rank: [steps_of(calls, np.arange(len(calls)), parts, windows) for calls in groups]
+            for rank, windows in of_window.items()
+        },
+    )
 
 
 def _steps(joint: JointReport, phase: str) -> Iterator[_Steps]:
-    windows = used_globally(joint.paths, phase)
     if joint.paths is not None:
+        windows = used_globally(joint.paths, phase)
         if windows:
-            of_window: dict[int, dict[int, int]] = {}
-            for window in windows:
-                for rank, at in window.windows.items():
-                    of_window.setdefault(rank, {})[at] = window.index
             wanted = [window.index for window in windows]
             path = _path(joint, joint.paths.segments, joint.paths.arrival, wanted)
-            yield _Steps(phase, None, windows, of_window, path)
+            yield _Steps(phase, None, windows, path)
         return
     first = 0
     for report, length in zip(joint.reports, joint.segment_counts, strict=True):
         used, here = used_windows(report.rank, phase), slice(first, first + length)
         first += length
         if used:
-            wanted = [window.index for window in used]
-            path = _path(joint, joint.segments, report.arrival, wanted, here)
-            yield _Steps(phase, report.rank.rank, used, {report.rank.rank: {at: at for at in wanted}}, path)
+            path = _path(joint, joint.segments, report.arrival, [window.index for window in used], here)
+            yield _Steps(phase, report.rank.rank, used, path)
 
 
 def _path(
@@ -85,20 +119,15 @@ def _path(
     return found
 
 
-def _rows(joint: JointReport, steps: _Steps) -> list[CollectiveCost]:
-    parts = {report.rank.rank: report.part for report in joint.reports}
+def _rows(joint: JointReport, steps: _Steps, known: _Known) -> list[CollectiveCost]:
     rows = []
     for group, calls in enumerate(joint.joint.calls):
         if not len(calls) or (steps.rank is not None and steps.rank not in calls.group.members):
             continue
-        everything = np.arange(len(calls))
-        inside = np.flatnonzero(steps_of(calls, everything, parts, steps.of_window) >= 0)
-        if not len(inside):
-            continue
-        sizes = np.array([-1 if kind.bytes is None else kind.bytes for kind in kinds_of(calls, parts)])
-        operation = np.array(calls.operation, dtype=object)
-        for op in sorted(set(operation[inside].tolist())):
-            rows.append(_cost(calls, steps, group, op, inside[operation[inside] == op], sizes))
+        inside = np.flatnonzero(np.isin(known.steps[steps.rank][group], steps.wanted))
+        operation = np.array(calls.operation, dtype=object)[inside]
+        for op in sorted(set(operation.tolist())):
+            rows.append(_cost(calls, steps, group, op, inside[operation == op], known.bytes[group]))
     return sorted(rows, key=lambda row: (-row.naive_ns_total, row.group, row.op))
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analyzer.across.waits import ALONE, MISSING_RANK
+from analyzer.across.waits import ALONE, MISSING_RANK, MISSING_RECORD, ONE_WAY_CALL
 from analyzer.diagnosis import AlphaBeta, PriceInterval
 from analyzer.explain.ranks.joint_report import JointReport
 from analyzer.explain.ranks.price_points import contention, points_of
@@ -28,9 +28,16 @@ SEVERAL_SIZES = (
 MORE_CALLS = "capture more steps"
 ALL_RANKS = "give the captures of all ranks of the group in one call"
 WITH_SIZES = (
-    "capture with torch.profiler and record_shapes=True, or with nsys from an NCCL that annotates its calls,"
-    " exported with --include-json=true"
+    "capture with torch.profiler of torch 2.4 or later (2.2 and 2.3: with record_shapes=True; outside graphs), or with"
+    " nsys from an NCCL that annotates its calls, exported with --include-json=true"
 )
+REMEDIES = {
+    ALONE: ALL_RANKS,
+    MISSING_RANK: ALL_RANKS,
+    MISSING_RECORD: "capture fewer steps at a time, so that no record is lost",
+    ONE_WAY_CALL: "measure it apart, with a benchmark of the library: a trace does not tell when it was ready to move",
+}
+NO_REMEDY = "see why its calls are not split"
 ONE_EACH = "measure each size by itself: the rows of its sizes are measurements and hold"
 
 
@@ -99,7 +106,7 @@ def _row(found: KindOfCalls, hosts: dict[int, str | None], topology: str | None)
         residual_spread=None if fit is None else fit.spread,
         reason_if_absent=None if absent is None else absent[0],
         remedy=None if absent is None else absent[1],
-        notes=[] if fit is None else _notes(fit, transfers),
+        notes=[] if fit is None else [*_notes(fit, transfers), *_on_clocks(found)],
         points=points if fit is None else points_of(transfers, fit.line),
     )
 
@@ -108,8 +115,7 @@ def _unsplit(found: KindOfCalls) -> tuple[str, str]:
     """Why no call tells its transfer."""
     reasons = Counter(found.calls.why[at] for at in found.rows.tolist())
     reason = min(reasons, key=lambda text: (-reasons[text], text))
-    remedy = ALL_RANKS if reason in (ALONE, MISSING_RANK) else "see why its calls are not split"
-    return f"waiting and transfer are not told apart: {reason}", remedy
+    return f"waiting and transfer are not told apart: {reason}", REMEDIES.get(reason, NO_REMEDY)
 
 
 def _fitted(transfers: Transfers) -> _Fit | tuple[str, str]:
@@ -183,3 +189,13 @@ def _notes(fit: _Fit, transfers: Transfers) -> list[str]:
     if fit.over == "calls":
         found.append("too few steps to draw anew: the intervals take calls as independent of one another")
     return found
+
+
+def _on_clocks(found: KindOfCalls) -> list[str]:
+    """What of the clocks is in the latencies: of sends and receives, which end on another rank than they begin."""
+    if found.kind.operation != "send/recv":
+        return []
+    return [
+        f"a transfer begins with the later of the two and ends with the receiver: the clocks' uncertainty,"
+        f" {found.calls.uncertainty_ns:,} ns, is in it"
+    ]

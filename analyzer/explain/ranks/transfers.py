@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from analyzer.across.joint import Joint
+from analyzer.across.parts import RankPart
 from analyzer.across.waits import BoolArray, Calls
 from analyzer.explain.rank_report import RankReport
 from analyzer.explain.ranks.collectives import kinds_of, shortest, steps_of
@@ -18,9 +19,9 @@ from analyzer.latency_fit import Samples
 from analyzer.model import IntArray
 
 STEPS = 5
-"""Steps are the blocks of an interval from this number on, else stretches of calls in a row ..."""
+"""Steps are the blocks of an interval from this number on, else calls ..."""
 STRETCHES = 200
-"""... so many at most."""
+"""... at most so many blocks: of more each is a stretch of steps or calls in a row."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,8 @@ class Transfers:
     """(n,) columns of split calls of one group and kind, in order of time.
 
     ``latency_ns``: the shortest member's duration; the last rank to come has waited for nobody, so that it is the
-    transfer, and no error of the clocks enters it. ``bytes``, ``step``: -1 not known, in no step that counts.
+    transfer, and no error of the clocks enters it. A sender may leave early, so that a send and a receive end with the
+    receiver, on the common clock. ``bytes``, ``step``: -1 not known, in no step that counts.
     """
 
     bytes: IntArray
@@ -56,12 +58,11 @@ class Transfers:
 
     def samples(self) -> tuple[Samples, str]:
         """The calls in blocks for an interval, and what the blocks are: "steps" or "calls"."""
-        steps, block = np.unique(self.step, return_inverse=True)
-        if len(steps) >= STEPS and steps[0] >= 0:
-            return Samples(self.bytes, self.latency_ns, np.asarray(block, np.int64)), "steps"
-        n = len(self)
-        stretches = np.arange(n) * min(n, STRETCHES) // max(n, 1)
-        return Samples(self.bytes, self.latency_ns, stretches), "calls"
+        steps, place = np.unique(self.step, return_inverse=True)
+        by_steps = len(steps) >= STEPS and bool(steps[0] >= 0)
+        n, place = (len(steps), place) if by_steps else (len(self), np.arange(len(self)))
+        stretches = np.asarray(place, np.int64) * min(n, STRETCHES) // max(n, 1)
+        return Samples(self.bytes, self.latency_ns, stretches), "steps" if by_steps else "calls"
 
 
 @dataclass(frozen=True)
@@ -84,12 +85,14 @@ def kinds_of_calls(
     for calls in joint.calls:
         if not len(calls):
             continue
-        kinds, sizes = _kinds(calls, by_rank)
+        kinds, sizes = _kinds(calls, by_rank), _sizes(calls, parts)
         step = steps_of(calls, np.arange(len(calls)), parts, counted)
-        latency = shortest(calls, np.arange(len(calls)))
+        latency = _latencies(calls, parts)
         beside = contended(calls, joint, by_rank)
-        for kind in dict.fromkeys(kinds):
-            rows = np.array([at for at, other in enumerate(kinds) if other == kind], np.int64)
+        codes = {kind: code for code, kind in enumerate(dict.fromkeys(kinds))}
+        code_of = np.array([codes[kind] for kind in kinds], np.int64)
+        for kind, code in codes.items():
+            rows = np.flatnonzero(code_of == code)
             priced = rows[calls.split[rows]]
             if (step[priced] >= 0).any():
                 priced = priced[step[priced] >= 0]
@@ -99,8 +102,8 @@ def kinds_of_calls(
             )
 
 
-def _kinds(calls: Calls, by_rank: Mapping[int, RankReport]) -> tuple[list[CallKind], IntArray]:
-    """What each call is, and its size; by the first member that recorded it."""
+def _kinds(calls: Calls, by_rank: Mapping[int, RankReport]) -> list[CallKind]:
+    """What each call is, by the first member that recorded it."""
     parts = {rank: report.part for rank, report in by_rank.items()}
     kinds = kinds_of(calls, parts)
     first = np.argmax(calls.group.calls >= 0, axis=1)
@@ -109,7 +112,29 @@ def _kinds(calls: Calls, by_rank: Mapping[int, RankReport]) -> tuple[list[CallKi
         part = parts[calls.group.members[int(first[at])]]
         kernel = part.table.text(int(part.arrivals.kernel[calls.group.calls[at, first[at]]]))
         result.append(CallKind(kind.operation, kind.dtype, kind.family, protocol_of(kernel), kind.in_graph))
-    return result, np.array([-1 if kind.bytes is None else kind.bytes for kind in kinds], np.int64)
+    return result
+
+
+def _sizes(calls: Calls, parts: Mapping[int, RankPart]) -> IntArray:
+    """(k,) size of each call, of the member with most where they differ; -1 where no member recorded it."""
+    size = np.full(len(calls), -1, np.int64)
+    for column, rank in enumerate(calls.group.members):
+        rows = calls.group.calls[:, column]
+        has = np.flatnonzero(rows >= 0)
+        size[has] = np.maximum(size[has], parts[rank].arrivals.bytes[rows[has]])
+    return size
+
+
+def _latencies(calls: Calls, parts: Mapping[int, RankPart]) -> IntArray:
+    """(k,) transfer of each call: the shortest duration; of a send and a receive until the receiver has it."""
+    latency = shortest(calls, np.arange(len(calls)))
+    pairs = np.array([operation == "send/recv" for operation in calls.operation], bool) & calls.split
+    for column, rank in enumerate(calls.group.members):
+        own, table = calls.group.calls[:, column], parts[rank].table
+        mine = np.flatnonzero(pairs & (own >= 0))
+        mine = mine[[table.text(int(code)) == "recv" for code in table.arrivals.operation[own[mine]]]]
+        latency[mine] = calls.transfer_ns[mine, column]
+    return latency
 
 
 def _counted(paths: GlobalPaths | None) -> dict[int, dict[int, int]]:

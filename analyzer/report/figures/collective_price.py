@@ -62,15 +62,10 @@ def _panel(ax: Axes, row: AlphaBeta, room_in: float) -> None:
     ax.plot(size, middle, "o", color=MEASURED, markersize=4, zorder=4)
     inside = [point for point in points if _in_range(row, point)]
     at = np.array([point.bytes for point in inside], np.float64)
-    ax.fill_between(
-        at,
-        [point.fitted_ci95_ns[0] / 1000 for point in inside if point.fitted_ci95_ns],
-        [point.fitted_ci95_ns[1] / 1000 for point in inside if point.fitted_ci95_ns],
-        color=BAND,
-        linewidth=0,
-        zorder=1,
-    )
     grid = np.geomspace(at[0], at[-1], 100)
+    edges = [point.fitted_ci95_ns for point in inside if point.fitted_ci95_ns is not None]
+    below, above = (np.interp(grid, at, [edge[side] / 1000 for edge in edges]) for side in (0, 1))
+    ax.fill_between(grid, below, above, color=BAND, linewidth=0, zorder=1)
     slope = 0.0 if row.beta_bytes_per_s is None else 1e9 / row.beta_bytes_per_s
     ax.plot(grid, ((row.alpha_ns or 0.0) + slope * grid) / 1000, color=LINE, linewidth=1.2, zorder=2)
     _axes(ax, size, np.concatenate((low, high)))
