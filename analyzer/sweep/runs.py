@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from analyzer.comparison.runs import GUESSED
 from analyzer.diagnosis import Diagnosis
 from analyzer.errors import UsageError
 from analyzer.explain.fingerprint import fingerprint
@@ -43,6 +44,10 @@ def sweep(
     kind = common_kind([run.diagnosis for run in runs], phase)
     phases = [phase_in(run.diagnosis, kind, declared_batch(run)) for run in runs]
     held = [(run, name) for run, name in zip(runs, phases, strict=True) if name is not None]
+    if len(held) < 2:
+        why = f"{held[0][0].name!r} alone has a phase {kind!r}"
+        hint = "choose a phase that several runs have with --phase, or name the steps with --steps"
+        raise UsageError("sweep", "", why, hint)
     joint = all(has_joint(run.diagnosis, name) for run, name in held)
     cells = [cell_of(run, name, joint=joint) for run, name in held]
     different = unlike(cells)
@@ -171,6 +176,7 @@ def _notes(cells: Sequence[CellData], fitted: Sequence[CellData], *, joint: bool
         notes.append(
             f"Caches were initialized in several ways ({words}): no line holds cells of two of them."
         )
+    notes += _guessed(cells)
     several = max(len(cell.given.diagnosis.ranks) for cell in cells) > 1
     if several and not joint:
         notes.append(
@@ -187,6 +193,20 @@ def _notes(cells: Sequence[CellData], fitted: Sequence[CellData], *, joint: bool
         notes.append(
             f"The names of the steps tell another batch than is declared: {', '.join(contradicting)}."
         )
+    return notes
+
+
+def _guessed(cells: Sequence[CellData]) -> list[str]:
+    """Cells whose steps are no marked steps."""
+    rules = {cell.name: cell.given.diagnosis.steps.rule for cell in cells}
+    guessed = [name for name, rule in rules.items() if rule == GUESSED]
+    notes = []
+    if guessed:
+        told = "are a sequence of kernels that repeats: whether that is a whole step is a guess"
+        notes.append(f"The steps of {', '.join(guessed)} {told}.")
+    none = [cell.name for cell in cells if cell.given.diagnosis.steps.count == 0]
+    if none:
+        notes.append(f"No steps were found in {', '.join(none)}: the whole capture stands for one.")
     return notes
 
 
