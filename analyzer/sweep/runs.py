@@ -204,9 +204,6 @@ def _guessed(cells: Sequence[CellData]) -> list[str]:
     if guessed:
         told = "are a sequence of kernels that repeats: whether that is a whole step is a guess"
         notes.append(f"The steps of {', '.join(guessed)} {told}.")
-    none = [cell.name for cell in cells if cell.given.diagnosis.steps.count == 0]
-    if none:
-        notes.append(f"No steps were found in {', '.join(none)}: the whole capture stands for one.")
     return notes
 
 
