@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from analyzer.calculators.memory import NS_PER_S
 from analyzer.comparison.runs import GUESSED
 from analyzer.diagnosis import Diagnosis
 from analyzer.errors import UsageError
@@ -19,7 +20,7 @@ from analyzer.sweep.pins import undeclared, unlike, varying
 from analyzer.swept import Cell, Estimated, Sweep, Unlike
 from analyzer.version import __version__
 
-NS_PER_S = 1_000_000_000
+NAMES_SHOWN = 6
 
 
 def sweep(
@@ -152,14 +153,26 @@ def _why_left_out(cell: CellData, pins: Sequence[Unlike]) -> str:
 
 
 def _unplaced(cells: Sequence[CellData]) -> list[str]:
+    """Where nobody says on which place of an axis cells lie, or says it in no number."""
     found = []
-    for cell in cells:
-        for axis in AXES:
-            place = cell.context if axis == "context" else cell.batch
-            if place.value is None:
-                told = "is undeclared" if place.told is None else f"is {place.told!r}, no whole number"
-                found.append(f"{cell.name}: {axis} {told}")
+    for axis in AXES:
+        places = {cell.name: cell.context if axis == "context" else cell.batch for cell in cells}
+        open_ = [name for name, place in places.items() if place.value is None and place.told is None]
+        if open_:
+            found.append(f"{axis} is undeclared of {_named(open_, len(cells))}")
+        found += [
+            f"{name}: {axis} is {place.told!r}, no whole number"
+            for name, place in places.items()
+            if place.value is None and place.told is not None
+        ]
     return found
+
+
+def _named(names: Sequence[str], of: int) -> str:
+    if len(names) == of:
+        return f"all {of} cells"
+    shown = ", ".join(names[:NAMES_SHOWN])
+    return shown if len(names) <= NAMES_SHOWN else f"{shown} and {len(names) - NAMES_SHOWN} more cells"
 
 
 def _without_phase(runs: Sequence[Given], phases: Sequence[str | None], kind: str) -> list[str]:
