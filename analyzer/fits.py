@@ -22,11 +22,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import fdtrc, stdtrit
 
-from analyzer.stats import mean_error, mean_inflation
+from analyzer.stats import MIN_VALUES, mean_error, mean_inflation
 
 FloatArray = npt.NDArray[np.float64]
 
 LEVEL = 0.95
+MIN_STEPS = MIN_VALUES
+"""Steps that a run needs for the noise of its mean to be known."""
 LEAST_VARIANCE = 0.01
 """Least variance of one run's mean as a share of the mean variance: steps that happen to be all alike do not make a
 run outweigh all others."""

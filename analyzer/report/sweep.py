@@ -251,7 +251,7 @@ def _sentence(text: str) -> str:
 
 
 def _not_known(sweep: Sweep) -> list[str]:
-    lines = []
+    lines = ["What recording itself costs: all steps were timed while a profiler ran."]
     two = [line for line in sweep.lines if line.finding == "two points"]
     if two:
         lines.append(

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from analyzer.comparison.sides import budget_of
-from analyzer.diagnosis import Budget, Diagnosis, GlobalWindow, Window
+from analyzer.comparison.sides import budget_of, replayed, step_work_of
+from analyzer.diagnosis import Budget, Diagnosis, GlobalWindow, Input, Window
 from analyzer.errors import UsageError
 from analyzer.explain.focus import mean_step
 from analyzer.explain.windows import chosen_windows, used_windows
@@ -99,7 +99,7 @@ def cell_of(given: Given, phase: str, *, joint: bool) -> CellData:
         in_names,
         cache,
         cache_source,
-        _pins(given),
+        _pins(given, phase),
         phase,
         budget.scope,
         slowest.rank,
@@ -146,7 +146,7 @@ def _classes(diagnosis: Diagnosis, budget: Budget) -> list[ClassMean]:
     ]
 
 
-def _pins(given: Given) -> dict[str, str]:
+def _pins(given: Given, phase: str) -> dict[str, str]:
     """What the manifest pins, what the grid declares on top of it, and what the capture itself shows."""
     diagnosis = given.diagnosis
     pins = {} if diagnosis.run is None else {name: pin.value for name, pin in diagnosis.run.pins.items()}
@@ -158,8 +158,25 @@ def _pins(given: Given) -> dict[str, str]:
         **given.declared,
         "timing_boundary": diagnosis.boundary,
         "ranks": str(len(diagnosis.ranks)),
-        "profiler": ", ".join(sorted({one.kind for one in diagnosis.inputs})),
+        "steps found by": diagnosis.steps.rule,
+        "profiler": ", ".join(sorted({_profiler(one) for one in diagnosis.inputs})),
+        **_replay(diagnosis, phase),
     }
+
+
+def _profiler(one: Input) -> str:
+    """Python frames slow the CPU down: captures with and without them are two kinds."""
+    frames = " with Python frames" if one.kind == "kineto-json" and "frame" in one.captured else ""
+    return f"{one.kind}{frames}"
+
+
+def _replay(diagnosis: Diagnosis, phase: str) -> dict[str, str]:
+    """Whether the phase is replayed: a batch beyond the captured sizes falls back to launching one by one."""
+    found = replayed([row for rank in diagnosis.ranks for row in step_work_of(diagnosis, phase, rank.rank)])
+    if not found.kernels and not found.whole_replays:
+        return {}
+    most = found.whole_replays > 0 or 2 * found.in_graphs > found.kernels
+    return {"graph replay": "most kernels" if most else "few kernels or none"}
 
 
 def _told(given: Given, pin: str) -> tuple[str | None, Source]:

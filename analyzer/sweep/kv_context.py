@@ -52,7 +52,8 @@ def kv_rows(
                 value = row.share.value if row.share is not None else -math.inf
                 leading.append((_places(line) > 2, _STRENGTH[row.verdict], value, row))
     if not leading:
-        return _row(phase, "unmeasured", _how_to_measure()), {}
+        why = "no two cells lie at two contexts at one batch and cache initialization"
+        return _row(phase, "unmeasured", f"{why}: {_how_to_measure()}"), {}
     return max(leading, key=lambda case: case[:3])[3], by_cell
 
 

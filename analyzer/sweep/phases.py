@@ -11,6 +11,8 @@ from analyzer.explain.focus import leading_budgets, mean_step
 from analyzer.reconstruct.phases import kind_of
 from analyzer.reconstruct.step_markers import BATCH, shape_of
 
+WHOLE_CAPTURE = "whole capture"
+"""The phase of a capture without steps: it is no step, and in no sweep."""
 NOT_GENERATING = ("prefill", "mixed", "idle")
 """Kinds of steps of which not every sequence gets a token."""
 
@@ -29,7 +31,7 @@ def common_kind(diagnoses: Sequence[Diagnosis], pattern: str | None) -> str:
     for diagnosis in diagnoses:
         time: dict[str, int] = {}
         for budget in leading_budgets(diagnosis.budget):
-            if pattern is None or re.search(pattern, budget.phase):
+            if budget.phase != WHOLE_CAPTURE and (pattern is None or re.search(pattern, budget.phase)):
                 kind = kind_of(budget.phase)
                 time[kind] = time.get(kind, 0) + budget.step_ns_total
         for kind, ns in time.items():
@@ -37,7 +39,9 @@ def common_kind(diagnoses: Sequence[Diagnosis], pattern: str | None) -> str:
             held[kind] = runs + 1, total + ns
     if held:
         return min(held, key=lambda kind: (-held[kind][0], -held[kind][1], kind))
-    phases = sorted({budget.phase for diagnosis in diagnoses for budget in diagnosis.budget})
+    phases = sorted(
+        {budget.phase for diagnosis in diagnoses for budget in diagnosis.budget} - {WHOLE_CAPTURE}
+    )
     if not phases:
         raise UsageError("sweep", "", "no run holds a step", "name the steps with --steps")
     raise UsageError(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from analyzer.calculators.memory import NS_PER_S
+from analyzer.comparison.runs import GUESSED
 from analyzer.diagnosis import Diagnosis
 from analyzer.errors import UsageError
 from analyzer.explain.fingerprint import fingerprint
@@ -18,7 +20,7 @@ from analyzer.sweep.pins import undeclared, unlike, varying
 from analyzer.swept import Cell, Estimated, Sweep, Unlike
 from analyzer.version import __version__
 
-NS_PER_S = 1_000_000_000
+NAMES_SHOWN = 6
 
 
 def sweep(
@@ -43,6 +45,10 @@ def sweep(
     kind = common_kind([run.diagnosis for run in runs], phase)
     phases = [phase_in(run.diagnosis, kind, declared_batch(run)) for run in runs]
     held = [(run, name) for run, name in zip(runs, phases, strict=True) if name is not None]
+    if len(held) < 2:
+        why = f"{held[0][0].name!r} alone has a phase {kind!r}"
+        hint = "choose a phase that several runs have with --phase, or name the steps with --steps"
+        raise UsageError("sweep", "", why, hint)
     joint = all(has_joint(run.diagnosis, name) for run, name in held)
     cells = [cell_of(run, name, joint=joint) for run, name in held]
     different = unlike(cells)
@@ -147,14 +153,26 @@ def _why_left_out(cell: CellData, pins: Sequence[Unlike]) -> str:
 
 
 def _unplaced(cells: Sequence[CellData]) -> list[str]:
+    """Where nobody says on which place of an axis cells lie, or says it in no number."""
     found = []
-    for cell in cells:
-        for axis in AXES:
-            place = cell.context if axis == "context" else cell.batch
-            if place.value is None:
-                told = "is undeclared" if place.told is None else f"is {place.told!r}, no whole number"
-                found.append(f"{cell.name}: {axis} {told}")
+    for axis in AXES:
+        places = {cell.name: cell.context if axis == "context" else cell.batch for cell in cells}
+        open_ = [name for name, place in places.items() if place.value is None and place.told is None]
+        if open_:
+            found.append(f"{axis} is undeclared of {_named(open_, len(cells))}")
+        found += [
+            f"{name}: {axis} is {place.told!r}, no whole number"
+            for name, place in places.items()
+            if place.value is None and place.told is not None
+        ]
     return found
+
+
+def _named(names: Sequence[str], of: int) -> str:
+    if len(names) == of:
+        return f"all {of} cells"
+    shown = ", ".join(names[:NAMES_SHOWN])
+    return shown if len(names) <= NAMES_SHOWN else f"{shown} and {len(names) - NAMES_SHOWN} more cells"
 
 
 def _without_phase(runs: Sequence[Given], phases: Sequence[str | None], kind: str) -> list[str]:
@@ -171,6 +189,7 @@ def _notes(cells: Sequence[CellData], fitted: Sequence[CellData], *, joint: bool
         notes.append(
             f"Caches were initialized in several ways ({words}): no line holds cells of two of them."
         )
+    notes += _guessed(cells)
     several = max(len(cell.given.diagnosis.ranks) for cell in cells) > 1
     if several and not joint:
         notes.append(
@@ -187,6 +206,17 @@ def _notes(cells: Sequence[CellData], fitted: Sequence[CellData], *, joint: bool
         notes.append(
             f"The names of the steps tell another batch than is declared: {', '.join(contradicting)}."
         )
+    return notes
+
+
+def _guessed(cells: Sequence[CellData]) -> list[str]:
+    """Cells whose steps are no marked steps."""
+    rules = {cell.name: cell.given.diagnosis.steps.rule for cell in cells}
+    guessed = [name for name, rule in rules.items() if rule == GUESSED]
+    notes = []
+    if guessed:
+        told = "are a sequence of kernels that repeats: whether that is a whole step is a guess"
+        notes.append(f"The steps of {', '.join(guessed)} {told}.")
     return notes
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from collectors.manifest import RankRecord, declared
+from collectors.run_folder import RunFolder
 from fixtures.planted.sweep import Truth, decode, write_cell
 from tests.cli.conftest import run
 
@@ -146,3 +149,33 @@ def test_bad_usage_says_what_to_do(grid: Path, tmp_path: Path, arguments: list[s
 def test_no_run_and_one_run_are_no_sweep(grid: Path) -> None:
     assert "no run is given" in run("sweep", "-q").stderr
     assert "1 run is no sweep" in run("sweep", str(grid / "c1024-b2"), "-q").stderr
+
+
+def collected(folder: Path, context: int, draw: random.Random) -> Path:
+    """A run folder as the collectors leave it, its place pinned in the manifest."""
+    home = RunFolder(folder / f"run-{context}")
+    path = write_cell(decode(TRUTH, context, 2, draw, steps=8), folder / f"made-{context}", nsys=True)
+    place = home.path / path.name
+    place.write_bytes(path.read_bytes())
+    pins = declared([f"context={context}", "batch=2", "cache_initialization=seek", "model=toy"])
+    record = RankRecord(rank=0, collector="nsys", status="complete", world_size=1, pins=pins)
+    home.write(replace(record, files=[home.describe(place, "nsys-sqlite")]))
+    return home.path
+
+
+def test_runs_lie_where_their_manifests_pin_them(tmp_path: Path) -> None:
+    draw = random.Random("sweep/manifest")
+    runs = [str(collected(tmp_path, context, draw)) for context in (1_024, 8_192, 32_768)]
+    result = run("sweep", *runs, "--format", "json", "-q")
+    assert result.exit_code == 0, result.stderr
+    assert "UNDECLARED" not in result.stderr
+    found = json.loads(result.stdout)
+    assert [(cell["context"]["value"], cell["context"]["source"]) for cell in found["cells"]] == [
+        (1_024, "manifest"),
+        (8_192, "manifest"),
+        (32_768, "manifest"),
+    ]
+    (line,) = found["lines"]
+    assert (line["at"], line["cache_initialization"], line["finding"]) == (2, "seek", "grows")
+    low, high = line["slope"]["ci95"]
+    assert low <= TRUTH.over_context(2) <= high

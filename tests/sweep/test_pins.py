@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import msgspec
+import pytest
+
+from analyzer.diagnosis import Diagnosis
+from analyzer.errors import UsageError
 from analyzer.report.sweep import cache_warning, render_sweep
-from analyzer.sweep import sweep
+from analyzer.sweep import Given, sweep
 from tests.sweep.builder import run
 
 
@@ -55,3 +60,38 @@ def test_an_undeclared_cache_is_shouted_and_makes_no_evidence() -> None:
     declared = sweep([run(f"c{at}", 20 + 10 * at, context=1_000 * at) for at in (1, 2, 4, 8)])
     assert declared.kv_context.verdict == "supported"
     assert cache_warning(declared) == ""
+
+
+def replaced(given: Given, old: bytes, new: bytes) -> Given:
+    """The run with one text of its diagnosis replaced."""
+    text = msgspec.json.encode(given.diagnosis)
+    assert old in text
+    return Given(given.name, msgspec.json.decode(text.replace(old, new), type=Diagnosis), given.declared)
+
+
+def test_eager_cells_among_replayed_ones_are_marked() -> None:
+    runs = [run(f"b{batch}", 20 * batch, context=1_000, batch=batch) for batch in (1, 2, 4)]
+    graphs = [replaced(one, b'"calls_in_graphs":0', b'"calls_in_graphs":8') for one in runs[:2]]
+    odd = sweep([*graphs, runs[2]]).cells[2]
+    assert [(one.pin, one.value) for one in odd.unlike] == [("graph replay", "few kernels or none")]
+    assert not odd.fitted
+
+
+def test_a_capture_without_steps_is_in_no_sweep() -> None:
+    runs = [run(f"c{at}", 20 * at, context=1_000 * at) for at in (1, 2, 4)]
+    whole = replaced(runs[0], b'"phase":"step"', b'"phase":"whole capture"')
+    found = sweep([whole, *runs[1:]])
+    assert found.unplaced == ["c1: has no phase 'step'"]
+    with pytest.raises(UsageError, match="no run holds a step"):
+        sweep([replaced(one, b'"phase":"step"', b'"phase":"whole capture"') for one in runs])
+    with pytest.raises(UsageError, match="alone has a phase"):
+        sweep([whole, runs[1]])
+
+
+def test_prefill_and_decode_are_never_mixed() -> None:
+    runs = [run(f"c{at}", 20 * at, context=1_000 * at) for at in (1, 2, 4, 8)]
+    prefill = [replaced(one, b'"phase":"step"', b'"phase":"prefill"') for one in runs[2:]]
+    found = sweep([*runs[:2], *prefill], phase="prefill")
+    assert [cell.name for cell in found.cells] == ["c4", "c8"]
+    assert found.phase == "prefill"
+    assert {line.cells[0] for line in found.lines} == {"c4"}
