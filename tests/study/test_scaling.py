@@ -171,10 +171,17 @@ def test_repeated_runs_carry_how_they_differ() -> None:
     assert found.fit.residuals_ns[:2] == pytest.approx([-50_000, 50_000], rel=0.01)
 
 
+_NEARLY_EVEN = (("a", 1, 2_000), ("b", 2, 1_950))
+
+
 def test_where_more_ranks_stop_helping() -> None:
     found = study(given(a=(1, 2_000), b=(2, 1_200), c=(4, 1_200), d=(8, 1_300)))
     assert (found.stops_improving_at, found.stops_because) == (2, "")
-    assert [point.shorter_than_before for point in found.points] == [None, True, False, False]
+    assert [point.than_before for point in found.points] == [None, "shorter", "not told", "longer"]
+    unsure = study(
+        [Given(name, diagnosis(alternating(us, 200), PINS), ranks) for name, ranks, us in _NEARLY_EVEN]
+    )
+    assert (unsure.stops_improving_at, unsure.stops_because) == (None, "the intervals are too wide to tell")
     still = study(given(a=(1, 2_000), b=(2, 1_200)))
     assert still.stops_improving_at is None
     assert still.stops_because == "the step still gets shorter up to 2 ranks, the most that were measured"
