@@ -7,7 +7,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from analyzer.diagnosis import Diagnosis
+from analyzer.diagnosis import Device, Diagnosis
 from analyzer.errors import UsageError
 from analyzer.study.scaling import Given, study
 from analyzer.study.scaling_against import held_against
@@ -156,6 +156,31 @@ def test_names_that_tell_other_batches_are_told() -> None:
         "The names of the steps tell different batch shapes (batch 8 at 1, batch 64 at 2): not the same work."
     )
     assert told in found.notes
+
+
+def on_device(made: Diagnosis, name: str) -> Diagnosis:
+    device = Device(index=0, uuid=None, name=name, sm_count=None, memory_bytes_per_s=None)
+    return msgspec.structs.replace(made, ranks=[msgspec.structs.replace(made.ranks[0], device=device)])
+
+
+def test_other_devices_are_told() -> None:
+    a, b = given(a=(1, 2_000), b=(2, 1_200))
+    found = study(
+        [
+            replace(a, diagnosis=on_device(a.diagnosis, "H100")),
+            replace(b, diagnosis=on_device(b.diagnosis, "H200")),
+        ]
+    )
+    assert any("different devices (H100 at 1, H200 at 2)" in note for note in found.notes)
+
+
+def test_few_and_guessed_steps_are_told() -> None:
+    a, b = given(a=(1, 2_000), b=(2, 1_200))
+    steps = msgspec.structs.replace(b.diagnosis.steps, rule="kernel-period")
+    guessed = replace(b, diagnosis=msgspec.structs.replace(b.diagnosis, steps=steps))
+    notes = study([replace(a, diagnosis=diagnosis([2_000] * 3, PINS)), guessed]).notes
+    assert any("The steps of b are a sequence of kernels that repeats" in note for note in notes)
+    assert "Fewer than 5 steps in a: there is no interval." in notes
 
 
 def test_repeated_runs_carry_how_they_differ() -> None:
