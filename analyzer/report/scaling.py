@@ -98,7 +98,7 @@ def _cautions(scaling: Scaling) -> list[str]:
 def _unlike(run: ScalingRun) -> str:
     done = "it is in the fit because that was asked for" if run.used else "it is left out"
     pins = ", ".join(map(prose, run.unlike))
-    return f"✻ {code(run.name, 60)} was asked for other work than most, or timed otherwise ({pins}): {done}."
+    return f"✻ {code(run.name, 60)} is unlike most of the others ({pins}): {done}."
 
 
 def _points(points: Sequence[ScalingPoint]) -> str:

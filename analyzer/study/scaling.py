@@ -12,7 +12,7 @@ from analyzer.study.headline import common_phase, headline, phases, world_size
 from analyzer.study.scaling_against import held_against
 from analyzer.study.scaling_fit import CountedRun, fitted
 from analyzer.study.scaling_notes import notes_on
-from analyzer.study.scaling_pins import differing, shared, undeclared, unlike
+from analyzer.study.scaling_pins import differing, pins_of, shared, undeclared, unlike
 from analyzer.study.scaling_points import last_improvement, points_of
 from analyzer.study.scaling_result import CategoryFit, Scaling, ScalingFit, ScalingRun
 from analyzer.study.scaling_runs import Given, StudyRun
@@ -31,7 +31,7 @@ def study(
 ) -> Scaling:
     """Step times over rank counts. ``phase``: a pattern; else the leading phase that all runs share.
 
-    ``keep_unlike``: fit also runs that were asked for other work than most. ``against``: an earlier study and its
+    ``keep_unlike``: fit also runs that are unlike most of the others. ``against``: an earlier study and its
     name.
 
     Raises UsageError where a run has no step, or all have one rank count.
@@ -50,7 +50,7 @@ def study(
     fit, categories, why = _fit(counted)
     points = points_of(counted, with_fit=fit is not None)
     stops_at, stops_because = last_improvement(points)
-    diagnoses = [run.given.diagnosis for run in runs]
+    pins = [run.pins for run in runs]
     result = Scaling(
         tracebound_version=__version__,
         runs=[_row(run) for run in runs],
@@ -60,9 +60,9 @@ def study(
         categories=categories,
         stops_improving_at=stops_at,
         stops_because=stops_because,
-        pins=shared([run.given.diagnosis for run in used]),
-        differing=differing(diagnoses),
-        undeclared=undeclared(diagnoses),
+        pins=shared([run.pins for run in used]),
+        differing=differing(pins),
+        undeclared=undeclared(pins),
         against=None,
         notes=notes_on(runs),
     )
@@ -73,7 +73,7 @@ def study(
 
 def _fit(runs: Sequence[CountedRun]) -> tuple[ScalingFit | None, list[CategoryFit], str]:
     if len({run.ranks for run in runs}) < 2:
-        return None, [], "runs that were asked for the same work have one rank count only"
+        return None, [], "runs that are alike have one rank count only"
     fit, categories = fitted(runs)
     return fit, categories, ""
 
@@ -81,16 +81,18 @@ def _fit(runs: Sequence[CountedRun]) -> tuple[ScalingFit | None, list[CategoryFi
 def _runs(given: Sequence[Given], phase: str | None, *, keep_unlike: bool) -> list[StudyRun]:
     """In the order of their rank counts."""
     common = common_phase([(one.name, one.diagnosis) for one in given], phase)
-    marks = unlike([one.diagnosis for one in given])
+    named = [(one, common or phases(one.diagnosis, phase)[0]) for one in given]
+    pins = [pins_of(one.diagnosis, leading) for one, leading in named]
     runs = [
         StudyRun(
             one,
             one.ranks if one.ranks is not None else world_size(one.diagnosis),
-            headline(one.diagnosis, common or phases(one.diagnosis, phase)[0]),
+            headline(one.diagnosis, leading),
+            own,
             marked,
             used=keep_unlike or not marked,
         )
-        for one, marked in zip(given, marks, strict=True)
+        for (one, leading), own, marked in zip(named, pins, unlike(pins), strict=True)
     ]
     return sorted(runs, key=lambda run: (run.ranks, run.given.name))
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from analyzer.comparison.runs import GUESSED
 from analyzer.fits import MIN_STEPS
+from analyzer.study.scaling_pins import PROFILER
 from analyzer.study.scaling_runs import StudyRun
 
 
@@ -28,6 +29,11 @@ def _other_work(runs: Sequence[StudyRun]) -> list[str]:
     if len({_devices(run) for run in runs} - {""}) > 1:
         told = _each(runs, lambda run: _devices(run) or "not recorded")
         notes.append(f"The captures show different devices ({told}): the fit mixes devices and ranks.")
+    if len({run.pins[PROFILER] for run in runs}) > 1:
+        told = _each(runs, lambda run: run.pins[PROFILER])
+        notes.append(
+            f"The runs were recorded in different ways ({told}): what recording cost differs, most of all on the CPU."
+        )
     return notes
 
 

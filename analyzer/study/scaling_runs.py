@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from analyzer.diagnosis import Diagnosis
 from analyzer.study.headline import Headline
+from analyzer.study.scaling_pins import Pins
 
 
 @dataclass(frozen=True)
@@ -24,5 +25,6 @@ class StudyRun:
     given: Given
     ranks: int
     steps: Headline
+    pins: Pins
     unlike: list[str]
     used: bool

@@ -78,9 +78,7 @@ def test_what_grows_is_told_apart_from_serial_time(found: Scaling) -> None:
 
 def test_a_run_that_is_left_out_is_marked() -> None:
     text = render_scaling(literal((1, 2_000), (2, 1_250), (4, 800), batch="16"))
-    assert (
-        "- ✻ `ranks4` was asked for other work than most, or timed otherwise (batch): it is left out." in text
-    )
+    assert "- ✻ `ranks4` is unlike most of the others (batch): it is left out." in text
     assert rows(text, "Run ")[2][0] == "✻ `ranks4`"
     assert rows(text, "Pin ") == [["batch", "`8`", "`8`", "`16`"]]
 
@@ -88,7 +86,7 @@ def test_a_run_that_is_left_out_is_marked() -> None:
 def test_without_a_fit_the_reason_stands() -> None:
     found = literal((1, 2_000), (2, 1_250), batch="16")
     text = render_scaling(found)
-    assert "**No fit**: runs that were asked for the same work have one rank count only." in text
+    assert "**No fit**: runs that are alike have one rank count only." in text
     drawn = figures(found)
     assert [one.name for one in drawn.not_drawn] == ["categories", "efficiency"]
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from analyzer.diagnosis import Device, Diagnosis
+from analyzer.diagnosis import Device, Diagnosis, Input
 from analyzer.errors import UsageError
 from analyzer.study.scaling import Given, study
 from analyzer.study.scaling_against import held_against
@@ -99,7 +99,7 @@ def test_without_two_alike_rank_counts_there_is_no_fit() -> None:
     runs[1] = replace(runs[1], diagnosis=with_pins(runs[1].diagnosis, {**PINS, "model": "qwen"}))
     found = study(runs)
     assert found.fit is None
-    assert found.fit_because == "runs that were asked for the same work have one rank count only"
+    assert found.fit_because == "runs that are alike have one rank count only"
     assert found.categories == []
 
 
@@ -110,6 +110,37 @@ def test_flags_hardware_and_topology_may_differ_with_the_ranks() -> None:
     assert all(run.used for run in found.runs)
     assert found.differing == {"flags": ["-tp 1", "-tp 2"]}
     assert "flags" not in found.pins
+
+
+def recorded(made: Diagnosis, captured: list[str]) -> Diagnosis:
+    file = Input(
+        path="rank0.json",
+        kind="kineto-json",
+        profiler_version=None,
+        schema_version=None,
+        ranks=[0],
+        partial=False,
+        captured=captured,
+        settings={},
+        diagnostics=[],
+    )
+    return msgspec.structs.replace(made, inputs=[file])
+
+
+def test_what_the_captures_show_by_themselves_counts_too() -> None:
+    runs = given(a=(1, 2_000), b=(2, 1_200), c=(4, 900))
+    work = [
+        msgspec.structs.replace(row, calls_in_graphs=row.calls_total) for row in runs[2].diagnosis.step_work
+    ]
+    runs[2] = replace(runs[2], diagnosis=msgspec.structs.replace(runs[2].diagnosis, step_work=work))
+    runs = [
+        replace(one, diagnosis=recorded(one.diagnosis, ["frame"] if one.name == "b" else [])) for one in runs
+    ]
+    found = study(runs)
+    assert [run.unlike for run in found.runs] == [[], [], ["graph replay"]]
+    assert found.differing["graph replay"] == ["few kernels or none"] * 2 + ["most kernels"]
+    assert found.differing["profiler"][1] == "kineto-json with Python stacks"
+    assert any("recorded in different ways" in note for note in found.notes)
 
 
 def test_undeclared_pins_are_listed() -> None:
