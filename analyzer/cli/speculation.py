@@ -55,6 +55,16 @@ Phase = Annotated[
         metavar="REGEX", help="Phase of both captures; else the one with most time.", show_default=False
     ),
 ]
+Output = Annotated[
+    str | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="DIR",
+        help="Write the report there. Default: to stdout.",
+        show_default=False,
+    ),
+]
 
 
 def speculation(
@@ -71,7 +81,7 @@ def speculation(
     device: opt.DeviceOption = None,
     rules: opt.RulesOption = None,
     jobs: opt.Jobs = 1,
-    output: opt.Output = None,
+    output: Output = None,
     format_: opt.FormatOption = opt.Format.MD,
     quiet: opt.Quiet = False,
     verbose: opt.Verbose = False,

@@ -45,6 +45,11 @@ def test_totals_refuse_a_chance() -> None:
     assert "By position in the draft" not in text
 
 
+def test_totals_without_cycles_say_so_first() -> None:
+    answer = render_speculation(speculate("totals.json", Totals(1_900, None, 3_000))).split("\n\n")[1]
+    assert answer == "The number of verifications was not counted: tokens per cycle are not known."
+
+
 def test_runs_asked_for_other_work_stand_at_the_top() -> None:
     plain = timed("a", diagnosis(alternating(980), PINS))
     other = timed("b", diagnosis(alternating(1_580), {**PINS, "batch": "16"}))
