@@ -111,7 +111,7 @@ def _points(points: Sequence[ScalingPoint]) -> str:
         "Speedup",
         "95 % interval",
         "Efficiency",
-        "Step than before",
+        "Than before",
     ]
     return table(header, [_point(point) for point in points], left=())
 
@@ -259,7 +259,7 @@ def _run(run: ScalingRun) -> list[str]:
 def _differing(scaling: Scaling) -> str:
     if not scaling.differing:
         return ""
-    header = ["Pin", *(f"{run.ranks} ranks" for run in scaling.runs)]
+    header = ["Pin", *(of_ranks(run.ranks) for run in scaling.runs)]
     rows = [
         [name, *(cell(value, 44) if value else "undeclared" for value in values)]
         for name, values in scaling.differing.items()
