@@ -52,7 +52,9 @@ Cycle = Annotated[
 Phase = Annotated[
     str | None,
     typer.Option(
-        metavar="REGEX", help="Phase of both captures; else the one with most time.", show_default=False
+        metavar="REGEX",
+        help="Phase of both captures; else decode, or the one with most time.",
+        show_default=False,
     ),
 ]
 Output = Annotated[
