@@ -45,7 +45,7 @@ Phase = Annotated[
     ),
 ]
 KeepUnlike = Annotated[
-    bool, typer.Option("--keep-unlike", help="Fit also runs that were asked for other work than most.")
+    bool, typer.Option("--keep-unlike", help="Fit also runs that are unlike most of the others.")
 ]
 AgainstOption = Annotated[
     Path | None,

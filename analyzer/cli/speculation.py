@@ -52,7 +52,19 @@ Cycle = Annotated[
 Phase = Annotated[
     str | None,
     typer.Option(
-        metavar="REGEX", help="Phase of both captures; else the one with most time.", show_default=False
+        metavar="REGEX",
+        help="Phase of both captures; else decode, or the one with most time.",
+        show_default=False,
+    ),
+]
+Output = Annotated[
+    str | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="DIR",
+        help="Write the report there. Default: to stdout.",
+        show_default=False,
     ),
 ]
 
@@ -71,7 +83,7 @@ def speculation(
     device: opt.DeviceOption = None,
     rules: opt.RulesOption = None,
     jobs: opt.Jobs = 1,
-    output: opt.Output = None,
+    output: Output = None,
     format_: opt.FormatOption = opt.Format.MD,
     quiet: opt.Quiet = False,
     verbose: opt.Verbose = False,

@@ -98,7 +98,7 @@ def _cautions(scaling: Scaling) -> list[str]:
 def _unlike(run: ScalingRun) -> str:
     done = "it is in the fit because that was asked for" if run.used else "it is left out"
     pins = ", ".join(map(prose, run.unlike))
-    return f"✻ {code(run.name, 60)} was asked for other work than most, or timed otherwise ({pins}): {done}."
+    return f"✻ {code(run.name, 60)} is unlike most of the others ({pins}): {done}."
 
 
 def _points(points: Sequence[ScalingPoint]) -> str:
@@ -111,13 +111,12 @@ def _points(points: Sequence[ScalingPoint]) -> str:
         "Speedup",
         "95 % interval",
         "Efficiency",
-        "Shorter than before",
+        "Than before",
     ]
     return table(header, [_point(point) for point in points], left=())
 
 
 def _point(point: ScalingPoint) -> list[str]:
-    told = {True: "yes", False: "not shown", None: "-"}
     return [
         str(point.ranks),
         str(point.runs),
@@ -127,7 +126,7 @@ def _point(point: ScalingPoint) -> list[str]:
         f"{point.speedup:.3f}x",
         ratio_interval(point.speedup_ci95, bare=True),
         share(point.efficiency),
-        told[point.shorter_than_before],
+        point.than_before or "-",
     ]
 
 
@@ -137,8 +136,8 @@ def _points_note(scaling: Scaling) -> str:
     if scaling.stops_improving_at is None:
         return f"{text} Where more ranks stop helping is not known: {prose(scaling.stops_because)}."
     return (
-        f"{text} **The step stops getting shorter at {of_ranks(scaling.stops_improving_at)}**: no larger count that was"
-        " measured is shown to be faster."
+        f"{text} **The step stops getting shorter at {of_ranks(scaling.stops_improving_at)}**: every larger count that"
+        " was measured is at most 1 % faster."
     )
 
 
@@ -260,7 +259,7 @@ def _run(run: ScalingRun) -> list[str]:
 def _differing(scaling: Scaling) -> str:
     if not scaling.differing:
         return ""
-    header = ["Pin", *(f"{run.ranks} ranks" for run in scaling.runs)]
+    header = ["Pin", *(of_ranks(run.ranks) for run in scaling.runs)]
     rows = [
         [name, *(cell(value, 44) if value else "undeclared" for value in values)]
         for name, values in scaling.differing.items()

@@ -58,13 +58,16 @@ def write_speculation(result: Speculation, directory: Path) -> Path:
 def _answer(result: Speculation) -> list[str]:
     acceptance = result.acceptance
     lines = []
-    if acceptance.tokens_per_cycle is not None:
+    if acceptance.tokens_per_cycle is None:
+        lines.append(prose(_sentence(acceptance.tokens_because)))
+    else:
         lines.append(
             f"**{acceptance.tokens_per_cycle:.3f} tokens per cycle**{_ci(acceptance.tokens_ci95, 3)}, measured over"
             f" {count(acceptance.cycles or 0, 'cycle')}."
         )
     if result.speedup is None:
-        return [*lines, prose(_sentence(result.speedup_because))]
+        why = prose(_sentence(result.speedup_because))
+        return [*lines, *([] if why in lines else [why])]
     words = {
         "faster": "speculation is faster",
         "slower": "speculation is a slowdown",

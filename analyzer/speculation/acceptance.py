@@ -4,49 +4,28 @@ The mean of tokens per cycle is measured whatever the chances are. The model ``E
 chance ``a`` for every position; its best value (maximum likelihood of a geometric length cut at the draft's end) is
 the share of accepted among the tokens that were *judged*: accepted ones and the first rejected one of each cycle. An
 engine's counter, accepted / drafted, is another number: drafted tokens behind a rejected one were never judged.
-
-Whether one chance describes the counts is a G test that all positions have one chance (Sokal and Rohlf), divided by
-the mean design effect of the positions where requests cluster (Rao and Scott 1984) and then held against F.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import chdtrc, fdtrc
-from scipy.stats import chi2_contingency
 
 from analyzer.calculators.decoding import expected_tokens
 from analyzer.model import IntArray
 from analyzer.speculation.counts import Cycles, Totals
+from analyzer.speculation.one_chance import REJECTED_BELOW, Judged, chance_of, one_chance_test, words
 from analyzer.speculation.ratios import (
     MIN_REQUESTS,
     TAIL,
     Ratio,
     chance_interval,
     clustered,
-    design_effect,
     independent,
 )
 from analyzer.speculation.result import Acceptance, ConstantChance, Position
 from analyzer.stats import mean_inflation
-
-REJECTED_BELOW = 0.01
-LEAST_EXPECTED = 5
-"""Expected successes and failures that a position of the G test has at least; smaller ones are pooled."""
-TREND_Z = 1.96
-
-
-@dataclass(frozen=True)
-class Judged:
-    """Trials at one position, by cluster where requests are known (m,), else as one number."""
-
-    position: int
-    trials: IntArray
-    accepted: IntArray
 
 
 def measured(source: str, counts: Cycles | Totals) -> tuple[Acceptance, Ratio | None]:
@@ -170,19 +149,11 @@ def _judged(counts: Cycles) -> list[Judged]:
     return result
 
 
-def _chance(trials: IntArray, accepted: IntArray, clusters: bool, inflation: float) -> Ratio:
-    if clusters:
-        return clustered(accepted, trials)
-    n, successes = int(trials.sum()), int(accepted.sum())
-    outcome = np.array([1, 0], np.int64)
-    return independent(outcome, np.array([successes, n - successes], np.int64), inflation)
-
-
 def _position(judged: Judged, inflation: float, *, clusters: bool) -> Position:
     n, successes = int(judged.trials.sum()), int(judged.accepted.sum())
     if not n:
         return Position(position=judged.position, trials=0, accepted=0, chance=None, ci95=None)
-    chance = _chance(judged.trials, judged.accepted, clusters, inflation)
+    chance = chance_of(judged.trials, judged.accepted, clusters, inflation)
     return Position(
         position=judged.position,
         trials=n,
@@ -199,12 +170,12 @@ def _constant(counts: Cycles, judged: Sequence[Judged], inflation: float) -> Con
     n = int(trials.sum())
     if not n:
         return None
-    best = _chance(trials, accepted, clusters, inflation)
+    best = chance_of(trials, accepted, clusters, inflation)
     assert counts.drafted is not None
     lengths, at = np.unique(counts.drafted, return_inverse=True)
     model = np.array([expected_tokens(best.value, int(length)) for length in lengths])
     expected = float(model[at] @ counts.times) / counts.cycles
-    test = _one_chance_test(judged, best.value, clusters, inflation)
+    test = one_chance_test(judged, best.value, clusters, inflation)
     return ConstantChance(
         chance=best.value,
         ci95=chance_interval(best, n),
@@ -214,92 +185,9 @@ def _constant(counts: Cycles, judged: Sequence[Judged], inflation: float) -> Con
         design_effect=test.effect,
         p_value=test.p_value,
         describes=None if test.p_value is None else test.p_value >= REJECTED_BELOW,
-        shape=test.shape,  # type: ignore[arg-type]
-        because=_words(test),
+        shape=test.shape,
+        because=words(test),
     )
-
-
-@dataclass(frozen=True)
-class Test:
-    """That all positions have one chance. ``freedom`` 0: nothing to test."""
-
-    statistic: float | None
-    freedom: int
-    effect: float
-    p_value: float | None
-    shape: str
-
-
-def _one_chance_test(judged: Sequence[Judged], chance: float, clusters: bool, inflation: float) -> Test:
-    groups = _groups(judged, chance)
-    if len(groups) < 2:
-        return Test(None, 0, 1.0, None, "untested")
-    trials = np.array([int(group.trials.sum()) for group in groups], np.float64)
-    accepted = np.array([int(group.accepted.sum()) for group in groups], np.float64)
-    freedom = len(groups) - 1
-    ratios = [_chance(group.trials, group.accepted, clusters, inflation) for group in groups]
-    effects = [design_effect(one, int(n)) for one, n in zip(ratios, trials, strict=True)]
-    effect = max(1.0, float((1 - trials / trials.sum()) @ np.array(effects)) / freedom)
-    table = np.array([accepted, trials - accepted])
-    statistic = float(chi2_contingency(table, correction=False, lambda_="log-likelihood").statistic) / effect
-    fewest = min(one.clusters for one in ratios)
-    p_value = (
-        float(fdtrc(freedom, freedom * max(1, fewest - 1), statistic / freedom))
-        if clusters
-        else float(chdtrc(freedom, statistic))
-    )
-    return Test(statistic, freedom, effect, p_value, _shape(p_value, trials, accepted, effect))
-
-
-def _groups(judged: Sequence[Judged], chance: float) -> list[Judged]:
-    """Neighbouring positions together until each group is expected to have enough of both outcomes."""
-    least = LEAST_EXPECTED / max(min(chance, 1 - chance), 1e-300)
-    groups: list[Judged] = []
-    for one in judged:
-        if groups and int(groups[-1].trials.sum()) < least:
-            groups[-1] = _joined(groups[-1], one)
-        else:
-            groups.append(one)
-    if len(groups) > 1 and int(groups[-1].trials.sum()) < least:
-        last = groups.pop()
-        groups[-1] = _joined(groups[-1], last)
-    return groups if groups and int(groups[0].trials.sum()) >= least else []
-
-
-def _joined(one: Judged, two: Judged) -> Judged:
-    return Judged(one.position, one.trials + two.trials, one.accepted + two.accepted)
-
-
-def _shape(
-    p_value: float, trials: np.ndarray[tuple[int], np.dtype[np.float64]], accepted: object, effect: float
-) -> str:
-    """How chances go with the position: Cochran and Armitage's trend where one chance is rejected."""
-    if p_value >= REJECTED_BELOW:
-        return "constant"
-    successes = np.asarray(accepted, np.float64)
-    place = np.arange(len(trials), dtype=np.float64)
-    pooled = float(successes.sum() / trials.sum())
-    centred = place - float(place @ trials / trials.sum())
-    trend = float(centred @ (successes - pooled * trials))
-    spread = math.sqrt(pooled * (1 - pooled) * float(trials @ centred**2) * effect)
-    if abs(trend) < TREND_Z * spread:
-        return "mixed"
-    return "falls" if trend < 0 else "rises"
-
-
-def _words(test: Test) -> str:
-    if test.p_value is None:
-        return "too few judged tokens to tell whether one chance describes them"
-    told = f"G test that all positions have one chance: p = {test.p_value:.2g}"
-    if test.shape == "constant":
-        return f"{told}: the counts do not contradict it"
-    how = {
-        "falls": "acceptance falls with the position",
-        "rises": "acceptance rises with the position (requests that differ look so: late positions are reached by the"
-        " easy ones)",
-        "mixed": "acceptance differs between positions without a trend",
-    }[test.shape]
-    return f"{told}: {how}; at another draft length the model with one chance is wrong"
 
 
 def _why_no_chance(counts: Cycles) -> str:

@@ -67,9 +67,13 @@ class StepTime(msgspec.Struct, frozen=True, kw_only=True):
     source: Literal["measured", "given"]
     inputs: list[str]
     phase: str | None
+    shape: str | None  # batch shape that most steps' names tell
     scope: str | None
     rank: int | None
     steps: int | None
+    passes_per_step: (
+        float | None
+    )  # marked forward passes that a cycle was put together from; None: a step is one
     mean_ns: float
     ci95_ns: Interval | None
 

@@ -12,9 +12,10 @@ from analyzer.diagnosis import Diagnosis
 from analyzer.fits import run_mean
 from analyzer.speculation.acceptance import measured
 from analyzer.speculation.counts import Cycles, Totals
+from analyzer.speculation.cycle_steps import cycle_steps
 from analyzer.speculation.ratios import Ratio
 from analyzer.speculation.result import Acceptance, Difference, Interval, Model, Speculation, StepTime
-from analyzer.study.headline import common_phase, headline, world_size
+from analyzer.study.headline import world_size
 from analyzer.uncertain import Uncertain, interval, product_interval
 from analyzer.version import __version__
 
@@ -37,9 +38,11 @@ def given(mean_ns: float) -> Timed:
         source="given",
         inputs=[],
         phase=None,
+        shape=None,
         scope=None,
         rank=None,
         steps=None,
+        passes_per_step=None,
         mean_ns=mean_ns,
         ci95_ns=None,
     )
@@ -47,22 +50,23 @@ def given(mean_ns: float) -> Timed:
 
 
 def timed(name: str, diagnosis: Diagnosis, phase: str | None = None) -> Timed:
-    """The mean step of a capture's leading phase, or of the one that the pattern ``phase`` finds.
+    """The mean step of a capture's decode phase (else of its leading one, or of what the pattern ``phase`` finds).
 
     Raises UsageError where it has none.
     """
-    leading = common_phase([(name, diagnosis)], phase)
-    assert leading is not None  # a run shares its phases with itself
-    steps = headline(diagnosis, leading)
+    found = cycle_steps(name, diagnosis, phase)
+    steps = found.steps
     mean = run_mean(0.0, steps.step_ns)
     error = Uncertain(mean.mean, mean.variance, mean.dof)
     time = StepTime(
         source="measured",
         inputs=[one.path for one in diagnosis.inputs],
         phase=steps.phase,
+        shape=steps.shape,
         scope=steps.scope,
         rank=steps.rank,
         steps=len(steps.step_ns),
+        passes_per_step=found.passes,
         mean_ns=mean.mean,
         ci95_ns=interval(error),
     )
@@ -169,11 +173,17 @@ def _pins(baseline: Timed | None, cycle: Timed | None) -> tuple[list[Difference]
     pairs += [
         ("boundary", a.boundary, b.boundary),
         ("ranks", str(world_size(a)), str(world_size(b))),
+        *_shapes(baseline.time, cycle.time),
     ]
     differences = [
         Difference(what=name, baseline=one, speculative=two) for name, one, two in pairs if one != two
     ]
     return differences, sorted({*a.undeclared, *b.undeclared} & {*SAME_PINS})
+
+
+def _shapes(a: StepTime, b: StepTime) -> list[tuple[str, str, str]]:
+    """Batch shapes as the names of the steps tell them on both sides."""
+    return [] if a.shape is None or b.shape is None else [("batch shape of the steps", a.shape, b.shape)]
 
 
 def _notes(baseline: Timed | None, cycle: Timed | None) -> list[str]:
@@ -182,10 +192,7 @@ def _notes(baseline: Timed | None, cycle: Timed | None) -> list[str]:
         " text cuts short yields fewer."
     ]
     if cycle is not None and cycle.diagnosis is not None:
-        notes.append(
-            "The cycle's time is that of a whole step of the speculative run: draft, verification and all else. That"
-            " each of its steps is one cycle, and that the counts are of the same run, is taken as given."
-        )
+        notes.append(_cycle_note(cycle.time))
     if baseline is not None and baseline.diagnosis is not None:
         notes.append("A step of the baseline yields one token per sequence.")
     if any(one is not None and one.diagnosis is not None for one in (baseline, cycle)):
@@ -202,6 +209,19 @@ def _notes(baseline: Timed | None, cycle: Timed | None) -> list[str]:
             if one is not None and _unaligned(one)
         ),
     ]
+
+
+def _cycle_note(cycle: StepTime) -> str:
+    same = "That the counts are of the same run is taken as given."
+    if cycle.passes_per_step is None:
+        return (
+            "The cycle's time is that of a whole step of the speculative run: draft, verification and all else. That"
+            f" each of its steps is one cycle is taken as given. {same}"
+        )
+    return (
+        f"A cycle reaches from one verification's end to the next: {cycle.passes_per_step:.1f} marked forward passes on"
+        f" average, drafts among them. {same}"
+    )
 
 
 def _unaligned(one: Timed) -> bool:

@@ -165,10 +165,10 @@ def _cautions(line: RunLine, counts: Sequence[int], runs: int) -> list[str]:
         found.append(
             "how much two runs of one program differ is not in the intervals: repeat each count to see"
         )
-    if len(counts) > 2 and misfit_p is not None and misfit_p < MISFIT_BELOW:
+    if misfit_p is not None and misfit_p < MISFIT_BELOW:
         found.append(
-            "the runs lie further from the curve than their steps scatter: runs differ, or S + P / N does not describe"
-            " them; the intervals hold that scatter"
+            "the runs lie further from the curve than their steps scatter: runs of one rank count differ, or S + P / N"
+            " does not describe them; the intervals hold that scatter"
         )
     if counts[0] > 1:
         found.append("one rank was not measured: S + P and the serial share extrapolate to it, a model")

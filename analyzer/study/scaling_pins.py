@@ -7,9 +7,10 @@ was asked for, and by what; flags, hardware, clocks and topology change with the
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from analyzer.diagnosis import Diagnosis
+from analyzer.comparison.sides import replayed, step_work_of
+from analyzer.diagnosis import Diagnosis, Input
 
 MUST_AGREE = (
     "model",
@@ -22,20 +23,40 @@ MUST_AGREE = (
     "cache_initialization",
 )
 MAY_DIFFER = ("flags", "hardware", "clocks", "topology")
-BOUNDARY = "timing_boundary"
+BOUNDARY, REPLAY, PROFILER = "timing_boundary", "graph replay", "profiler"
+"""What each capture shows by itself: it is never undeclared."""
+_FITTED_TOGETHER = (*MUST_AGREE, BOUNDARY, REPLAY)
+_SHOWN = (*_FITTED_TOGETHER, *MAY_DIFFER, PROFILER)
+Pins = Mapping[str, str]
 
 
-def pins_of(diagnosis: Diagnosis) -> dict[str, str]:
-    """Declared and found pins; the boundary is the diagnosis' own."""
+def pins_of(diagnosis: Diagnosis, phase: str) -> Pins:
+    """Declared and found pins, and what the capture itself shows of a phase: boundary, replays, profiler."""
     pins = {} if diagnosis.run is None else {name: pin.value for name, pin in diagnosis.run.pins.items()}
-    return {**pins, BOUNDARY: diagnosis.boundary}
+    profiler = ", ".join(sorted({_profiler(one) for one in diagnosis.inputs}))
+    return {**pins, BOUNDARY: diagnosis.boundary, PROFILER: profiler, **_replay(diagnosis, phase)}
 
 
-def unlike(runs: Sequence[Diagnosis]) -> list[list[str]]:
-    """For each run the pins that it declares otherwise than most do (than the first, where equally many do)."""
-    pins = [pins_of(run) for run in runs]
-    usual = {name: _usual([one[name] for one in pins if name in one]) for name in (*MUST_AGREE, BOUNDARY)}
-    return [[name for name, value in usual.items() if name in one and one[name] != value] for one in pins]
+def _profiler(one: Input) -> str:
+    """Python stacks slow the CPU down: captures with and without them are of two kinds."""
+    return (
+        f"{one.kind}{' with Python stacks' if one.kind == 'kineto-json' and 'frame' in one.captured else ''}"
+    )
+
+
+def _replay(diagnosis: Diagnosis, phase: str) -> dict[str, str]:
+    """Whether graph replays launched most of the phase's kernels."""
+    found = replayed([row for rank in diagnosis.ranks for row in step_work_of(diagnosis, phase, rank.rank)])
+    if not found.kernels and not found.whole_replays:
+        return {}
+    most = found.whole_replays > 0 or 2 * found.in_graphs > found.kernels
+    return {REPLAY: "most kernels" if most else "few kernels or none"}
+
+
+def unlike(runs: Sequence[Pins]) -> list[list[str]]:
+    """For each run the pins that are otherwise than in most (than in the first, where equally many are alike)."""
+    usual = {name: _usual([one[name] for one in runs if name in one]) for name in _FITTED_TOGETHER}
+    return [[name for name, value in usual.items() if name in one and one[name] != value] for one in runs]
 
 
 def _usual(values: Sequence[str]) -> str | None:
@@ -43,24 +64,24 @@ def _usual(values: Sequence[str]) -> str | None:
     return Counter(values).most_common(1)[0][0] if values else None
 
 
-def shared(runs: Sequence[Diagnosis]) -> dict[str, str]:
+def shared(runs: Sequence[Pins]) -> dict[str, str]:
     """Pins that all runs have, equally."""
-    pins = [pins_of(run) for run in runs]
+    first = runs[0]
     return {
-        name: pins[0][name]
-        for name in (*MUST_AGREE, *MAY_DIFFER, BOUNDARY)
-        if all(name in one and one[name] == pins[0].get(name) for one in pins)
+        name: first[name] for name in _SHOWN if name in first and all(_same(one, first, name) for one in runs)
     }
 
 
-def differing(runs: Sequence[Diagnosis]) -> dict[str, list[str]]:
+def _same(one: Pins, other: Pins, name: str) -> bool:
+    return one.get(name) == other[name]
+
+
+def differing(runs: Sequence[Pins]) -> dict[str, list[str]]:
     """Pins with several values: of each run, "" where it does not declare one."""
-    pins = [pins_of(run) for run in runs]
-    rows = {name: [one.get(name, "") for one in pins] for name in (*MUST_AGREE, *MAY_DIFFER, BOUNDARY)}
+    rows = {name: [one.get(name, "") for one in runs] for name in _SHOWN}
     return {name: values for name, values in rows.items() if len({*values} - {""}) > 1}
 
 
-def undeclared(runs: Sequence[Diagnosis]) -> list[str]:
+def undeclared(runs: Sequence[Pins]) -> list[str]:
     """Pins of which some run says nothing, so that nobody knows whether they agree."""
-    pins = [pins_of(run) for run in runs]
-    return [name for name in (*MUST_AGREE, *MAY_DIFFER) if not all(name in one for one in pins)]
+    return [name for name in (*MUST_AGREE, *MAY_DIFFER) if not all(name in one for one in runs)]

@@ -13,6 +13,7 @@ FORMAT_VERSION = 1
 Interval = tuple[float, float]
 Behaviour = Literal["grows", "spreads", "not told"]
 Change = Literal["better", "worse", "not told"]
+StepChange = Literal["shorter", "longer", "not told"]
 
 
 class ScalingRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,9 +54,7 @@ class ScalingPoint(msgspec.Struct, frozen=True, kw_only=True):
     speedup_ci95: Interval | None
     efficiency: float  # speedup / ratio of ranks
     efficiency_ci95: Interval | None
-    shorter_than_before: (
-        bool | None
-    )  # than at the next smaller count, beyond chance; None: not told, or the first
+    than_before: StepChange | None  # the step against that of the next smaller count; None: the first
 
 
 class CurvePoint(msgspec.Struct, frozen=True, kw_only=True):
@@ -143,7 +142,7 @@ class Scaling(msgspec.Struct, frozen=True, kw_only=True):
     fit: ScalingFit | None
     fit_because: str  # why there is none
     categories: list[CategoryFit]
-    stops_improving_at: int | None  # the fewest ranks that no larger measured count is shown to beat
+    stops_improving_at: int | None  # the fewest that all larger counts are shown not to beat by over 1 %
     stops_because: str  # why that is not known
     pins: dict[str, str]  # that all used runs share
     differing: dict[str, list[str]]  # pins that differ by design (or not): one value per run, "" undeclared

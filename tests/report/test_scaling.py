@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import csv
+import unicodedata
 from pathlib import Path
 
 import msgspec
 import pytest
+from markdown_it import MarkdownIt
 
 from analyzer.report.figures import Figures
 from analyzer.report.scaling import render_scaling, terminal_lines
@@ -14,7 +16,10 @@ from analyzer.report.scaling_figures import NAMES, figures
 from analyzer.report.scaling_outputs import write_scaling
 from analyzer.study.scaling import Given, study
 from analyzer.study.scaling_result import Against, CommonCount, Scaling
+from tests.report.test_markdown import HOSTILE
 from tests.study.runs import PINS, alternating, diagnosis
+
+GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "scaling.md"
 
 
 def literal(*lengths: tuple[int, int], batch: str = "8") -> Scaling:
@@ -78,9 +83,7 @@ def test_what_grows_is_told_apart_from_serial_time(found: Scaling) -> None:
 
 def test_a_run_that_is_left_out_is_marked() -> None:
     text = render_scaling(literal((1, 2_000), (2, 1_250), (4, 800), batch="16"))
-    assert (
-        "- ✻ `ranks4` was asked for other work than most, or timed otherwise (batch): it is left out." in text
-    )
+    assert "- ✻ `ranks4` is unlike most of the others (batch): it is left out." in text
     assert rows(text, "Run ")[2][0] == "✻ `ranks4`"
     assert rows(text, "Pin ") == [["batch", "`8`", "`8`", "`16`"]]
 
@@ -88,7 +91,7 @@ def test_a_run_that_is_left_out_is_marked() -> None:
 def test_without_a_fit_the_reason_stands() -> None:
     found = literal((1, 2_000), (2, 1_250), batch="16")
     text = render_scaling(found)
-    assert "**No fit**: runs that were asked for the same work have one rank count only." in text
+    assert "**No fit**: runs that are alike have one rank count only." in text
     drawn = figures(found)
     assert [one.name for one in drawn.not_drawn] == ["categories", "efficiency"]
 
@@ -127,12 +130,40 @@ def test_both_facts_are_told_where_they_go_opposite_ways(found: Scaling) -> None
     assert "**scaling got better**" in better and "Absolute performance improved while" not in better
 
 
-def test_names_of_runs_are_data(found: Scaling) -> None:
-    run = msgspec.structs.replace(found.runs[0], name="a|b`\x1b[31m<script>", unlike=["batch"])
-    told = msgspec.structs.replace(found, runs=[run, *found.runs[1:]])
-    text = render_scaling(told)
-    assert "\x1b" not in text and "<script>`" in text and "a⟨U+007C⟩b⟨U+0060⟩⟨U+001B⟩" in text
-    assert all("\x1b" not in line for line in terminal_lines(told))
+def named(name: str) -> Scaling:
+    """A study in which everything that can bear a foreign text bears this one."""
+    found = study(
+        [
+            Given(name, diagnosis(alternating(us), {**PINS, "flags": f"{name}{ranks}"}), ranks)
+            for ranks, us in ((1, 2_000), (2, 1_250), (4, 800))
+        ]
+    )
+    runs = [msgspec.structs.replace(run, phase=name, unlike=["batch"]) for run in found.runs]
+    changes = {"other": name, "differences": [f"runtime: {name} before, 2 now"]}
+    held = msgspec.structs.replace(against(8e6, 2e6, "worse"), **changes)
+    return msgspec.structs.replace(found, runs=runs, notes=[name], against=held)
+
+
+def test_golden(request: pytest.FixtureRequest) -> None:
+    """``pytest --update-golden`` rewrites the file; read the difference before you commit it."""
+    shown = render_scaling(named("runs/ranks"))
+    if request.config.getoption("--update-golden"):
+        GOLDEN.write_text(shown, encoding="utf-8")
+    assert shown == GOLDEN.read_text(encoding="utf-8")
+
+
+def tokens(text: str) -> list[str]:
+    parsed = MarkdownIt("commonmark").enable("table").parse(text)
+    return [token.type for token in parsed if token.nesting]
+
+
+@pytest.mark.parametrize("name", [name for name in HOSTILE if name.strip()])
+def test_hostile_names_change_no_structure(name: str) -> None:
+    attacked = named(name)
+    text = render_scaling(attacked)
+    assert tokens(text) == tokens(render_scaling(named("name")))
+    for shown in (text, *terminal_lines(attacked)):
+        assert not any(unicodedata.category(char) in {"Cc", "Cf"} and char != "\n" for char in shown)
 
 
 def test_files(found: Scaling, tmp_path: Path) -> None:

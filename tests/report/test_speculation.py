@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import unicodedata
 from pathlib import Path
+
+import msgspec
+import pytest
+from markdown_it import MarkdownIt
 
 from analyzer.report.speculation import render_speculation, terminal_lines, write_speculation
 from analyzer.speculation.counts import Totals, from_histogram
+from analyzer.speculation.result import Speculation
 from analyzer.speculation.speedup import given, speculate, timed
+from tests.report.test_markdown import HOSTILE
 from tests.study.runs import PINS, alternating, diagnosis
 
+GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "speculation.md"
 COUNTS = from_histogram("file", {0: 20, 1: 16, 2: 64}, 2)
 FALLING = from_histogram("file", {0: 100, 1: 450, 2: 300, 3: 150}, 3)
 
@@ -45,6 +53,11 @@ def test_totals_refuse_a_chance() -> None:
     assert "By position in the draft" not in text
 
 
+def test_totals_without_cycles_say_so_first() -> None:
+    answer = render_speculation(speculate("totals.json", Totals(1_900, None, 3_000))).split("\n\n")[1]
+    assert answer == "The number of verifications was not counted: tokens per cycle are not known."
+
+
 def test_runs_asked_for_other_work_stand_at_the_top() -> None:
     plain = timed("a", diagnosis(alternating(980), PINS))
     other = timed("b", diagnosis(alternating(1_580), {**PINS, "batch": "16"}))
@@ -53,9 +66,34 @@ def test_runs_asked_for_other_work_stand_at_the_top() -> None:
     assert text.count("no speedup is claimed") == 2
 
 
-def test_the_file_name_is_data() -> None:
-    text = render_speculation(speculate("a|b`\x1b[31m", COUNTS))
-    assert "\x1b" not in text and "a⟨U+007C⟩b⟨U+0060⟩⟨U+001B⟩" in text
+def named(name: str) -> Speculation:
+    """A result in which everything that can bear a foreign text bears this one."""
+    plain = timed("a", diagnosis(alternating(980), {**PINS, "input": "x"}))
+    other = timed("b", diagnosis(alternating(1_580), {**PINS, "input": name}))
+    found = speculate(name, FALLING, plain, other)
+    assert found.cycle is not None
+    cycle = msgspec.structs.replace(found.cycle, phase=name)
+    return msgspec.structs.replace(found, cycle=cycle, notes=[*found.notes, name])
+
+
+def test_golden(request: pytest.FixtureRequest) -> None:
+    """``pytest --update-golden`` rewrites the file; read the difference before you commit it."""
+    shown = render_speculation(named("accepted.csv"))
+    if request.config.getoption("--update-golden"):
+        GOLDEN.write_text(shown, encoding="utf-8")
+    assert shown == GOLDEN.read_text(encoding="utf-8")
+
+
+def tokens(text: str) -> list[str]:
+    parsed = MarkdownIt("commonmark").enable("table").parse(text)
+    return [token.type for token in parsed if token.nesting]
+
+
+@pytest.mark.parametrize("name", [name for name in HOSTILE if name.strip()])
+def test_hostile_names_change_no_structure(name: str) -> None:
+    text = render_speculation(named(name))
+    assert tokens(text) == tokens(render_speculation(named("name")))
+    assert not any(unicodedata.category(char) in {"Cc", "Cf"} and char != "\n" for char in text)
 
 
 def test_files_and_terminal(tmp_path: Path) -> None:

@@ -110,3 +110,25 @@ def test_undeclared_pins_are_listed() -> None:
 def test_it_comes_back_from_its_json() -> None:
     found = speculate("file", COUNTS, given(9e6), given(16e6))
     assert msgspec.json.decode(found.to_json(), type=Speculation) == found
+
+
+def exact(accepted: int, rejected: int, draft_tokens: int = 7) -> dict[int, int]:
+    """Cycles by accepted tokens that have exactly the chance accepted / (accepted + rejected) at every position."""
+    whole = accepted + rejected
+    reached = [accepted**at * whole ** (draft_tokens - at) for at in range(draft_tokens + 1)]
+    return {at: reached[at] - (reached[at + 1] if at < draft_tokens else 0) for at in range(draft_tokens + 1)}
+
+
+@pytest.mark.parametrize(
+    ("chance", "tokens", "speedup"), [((4, 1), 4.161, 2.34), ((1, 4), 1.25, 0.70)], ids=["0.8", "0.2"]
+)
+def test_the_worked_example_comes_out_of_counts(
+    chance: tuple[int, int], tokens: float, speedup: float
+) -> None:
+    """Verify 12, draft 3, other 1 ms against 9 ms, 7 tokens drafted."""
+    found = speculate("file", from_histogram("file", exact(*chance), 7), given(9e6), given(16e6))
+    assert found.acceptance.tokens_per_cycle == pytest.approx(tokens, abs=5e-4)
+    assert found.acceptance.constant is not None and found.acceptance.constant.describes
+    assert found.acceptance.constant.chance == pytest.approx(chance[0] / sum(chance))
+    assert found.speedup == pytest.approx(speedup, abs=5e-3)
+    assert found.model is not None and found.model.speedup == pytest.approx(found.speedup)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from analyzer.diagnosis import Diagnosis
+from analyzer.diagnosis import Device, Diagnosis, Input
 from analyzer.errors import UsageError
 from analyzer.study.scaling import Given, study
 from analyzer.study.scaling_against import held_against
@@ -99,7 +99,7 @@ def test_without_two_alike_rank_counts_there_is_no_fit() -> None:
     runs[1] = replace(runs[1], diagnosis=with_pins(runs[1].diagnosis, {**PINS, "model": "qwen"}))
     found = study(runs)
     assert found.fit is None
-    assert found.fit_because == "runs that were asked for the same work have one rank count only"
+    assert found.fit_because == "runs that are alike have one rank count only"
     assert found.categories == []
 
 
@@ -110,6 +110,37 @@ def test_flags_hardware_and_topology_may_differ_with_the_ranks() -> None:
     assert all(run.used for run in found.runs)
     assert found.differing == {"flags": ["-tp 1", "-tp 2"]}
     assert "flags" not in found.pins
+
+
+def recorded(made: Diagnosis, captured: list[str]) -> Diagnosis:
+    file = Input(
+        path="rank0.json",
+        kind="kineto-json",
+        profiler_version=None,
+        schema_version=None,
+        ranks=[0],
+        partial=False,
+        captured=captured,
+        settings={},
+        diagnostics=[],
+    )
+    return msgspec.structs.replace(made, inputs=[file])
+
+
+def test_what_the_captures_show_by_themselves_counts_too() -> None:
+    runs = given(a=(1, 2_000), b=(2, 1_200), c=(4, 900))
+    work = [
+        msgspec.structs.replace(row, calls_in_graphs=row.calls_total) for row in runs[2].diagnosis.step_work
+    ]
+    runs[2] = replace(runs[2], diagnosis=msgspec.structs.replace(runs[2].diagnosis, step_work=work))
+    runs = [
+        replace(one, diagnosis=recorded(one.diagnosis, ["frame"] if one.name == "b" else [])) for one in runs
+    ]
+    found = study(runs)
+    assert [run.unlike for run in found.runs] == [[], [], ["graph replay"]]
+    assert found.differing["graph replay"] == ["few kernels or none"] * 2 + ["most kernels"]
+    assert found.differing["profiler"][1] == "kineto-json with Python stacks"
+    assert any("recorded in different ways" in note for note in found.notes)
 
 
 def test_undeclared_pins_are_listed() -> None:
@@ -158,6 +189,31 @@ def test_names_that_tell_other_batches_are_told() -> None:
     assert told in found.notes
 
 
+def on_device(made: Diagnosis, name: str) -> Diagnosis:
+    device = Device(index=0, uuid=None, name=name, sm_count=None, memory_bytes_per_s=None)
+    return msgspec.structs.replace(made, ranks=[msgspec.structs.replace(made.ranks[0], device=device)])
+
+
+def test_other_devices_are_told() -> None:
+    a, b = given(a=(1, 2_000), b=(2, 1_200))
+    found = study(
+        [
+            replace(a, diagnosis=on_device(a.diagnosis, "H100")),
+            replace(b, diagnosis=on_device(b.diagnosis, "H200")),
+        ]
+    )
+    assert any("different devices (H100 at 1, H200 at 2)" in note for note in found.notes)
+
+
+def test_few_and_guessed_steps_are_told() -> None:
+    a, b = given(a=(1, 2_000), b=(2, 1_200))
+    steps = msgspec.structs.replace(b.diagnosis.steps, rule="kernel-period")
+    guessed = replace(b, diagnosis=msgspec.structs.replace(b.diagnosis, steps=steps))
+    notes = study([replace(a, diagnosis=diagnosis([2_000] * 3, PINS)), guessed]).notes
+    assert any("The steps of b are a sequence of kernels that repeats" in note for note in notes)
+    assert "Fewer than 5 steps in a: there is no interval." in notes
+
+
 def test_repeated_runs_carry_how_they_differ() -> None:
     alone = study(given(a=(1, 2_000), c=(2, 1_200))).points[0]
     found = study(given(a=(1, 2_000), b=(1, 2_100), c=(2, 1_200)))
@@ -171,10 +227,17 @@ def test_repeated_runs_carry_how_they_differ() -> None:
     assert found.fit.residuals_ns[:2] == pytest.approx([-50_000, 50_000], rel=0.01)
 
 
+_NEARLY_EVEN = (("a", 1, 2_000), ("b", 2, 1_950))
+
+
 def test_where_more_ranks_stop_helping() -> None:
     found = study(given(a=(1, 2_000), b=(2, 1_200), c=(4, 1_200), d=(8, 1_300)))
     assert (found.stops_improving_at, found.stops_because) == (2, "")
-    assert [point.shorter_than_before for point in found.points] == [None, True, False, False]
+    assert [point.than_before for point in found.points] == [None, "shorter", "not told", "longer"]
+    unsure = study(
+        [Given(name, diagnosis(alternating(us, 200), PINS), ranks) for name, ranks, us in _NEARLY_EVEN]
+    )
+    assert (unsure.stops_improving_at, unsure.stops_because) == (None, "the intervals are too wide to tell")
     still = study(given(a=(1, 2_000), b=(2, 1_200)))
     assert still.stops_improving_at is None
     assert still.stops_because == "the step still gets shorter up to 2 ranks, the most that were measured"

@@ -45,5 +45,5 @@ def subject(scaling: Scaling) -> str:
     alone = sum(run.rank is not None and run.ranks > 1 for run in used)
     whose = "all ranks together" if not alone else "the slowest rank where ranks are not aligned"
     left_out = len(scaling.runs) - len(used)
-    rest = f"; {left_out} left out, asked for other work" if left_out else ""
+    rest = f"; {left_out} left out, unlike the others" if left_out else ""
     return f"{len(used)} runs{rest}; steps of {whose}; boundary: {', '.join(sorted({r.boundary for r in used}))}."

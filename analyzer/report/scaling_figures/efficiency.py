@@ -19,7 +19,7 @@ def draw(scaling: Scaling) -> Sheet | str:
     """Two panels; a text says why there is nothing to draw."""
     points = scaling.points
     if len(points) < 2:
-        return "runs that were asked for the same work have one rank count only"
+        return "runs that are alike have one rank count only"
     last = points[-1]
     sheet = Sheet(
         title=f"{last.speedup:.2f}x at {of_ranks(last.ranks)}, efficiency {share(last.efficiency)}",
