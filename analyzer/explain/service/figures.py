@@ -64,6 +64,7 @@ def _doubt(placed: Placed, name: str, values: IntArray) -> tuple[int, int]:
         # the smallest one seen is larger than the smallest there is, by about the distance to the next
         two = np.partition(values, 1)[:2] if len(values) > 1 else np.zeros(2, np.int64)
         high += offset.drift_doubt_ns + int(two.max() - two.min())
+        low += offset.drift_excess_ns
     return low, high
 
 
