@@ -131,6 +131,7 @@ class StoredComparison(msgspec.Struct, frozen=True, kw_only=True):
     ci95_ns: tuple[int, int] | None  # of the mean
     shown: bool  # the interval excludes 0
     speedup: float | None  # None unless the work is identical or equivalent
+    speedup_ci95: tuple[float, float] | None = None  # None also where it was not recorded
     speedup_because: str
     predictions: list[CheckedPrediction]
 

@@ -153,4 +153,7 @@ def _speedup(row: StoredComparison) -> str:
     """None is claimed where the work is not the same; where no difference is shown, the ratio says nothing."""
     if row.speedup is None:
         return "-"
-    return f"{row.speedup:.3f}x" if row.shown else "none shown"
+    if not row.shown:
+        return "none shown"
+    ends = "" if row.speedup_ci95 is None else f" ({row.speedup_ci95[0]:.3f} to {row.speedup_ci95[1]:.3f})"
+    return f"{row.speedup:.3f}x{ends}"

@@ -176,6 +176,8 @@ class Comparison(Base):
     ci95_high_ns: Mapped[int | None]
     shown: Mapped[bool]
     speedup: Mapped[float | None]
+    speedup_low: Mapped[float | None]
+    speedup_high: Mapped[float | None]
     speedup_because: Mapped[str]
 
     outcomes: Mapped[list[Outcome]] = relationship(order_by="Outcome.position", back_populates="compared")

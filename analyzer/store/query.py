@@ -183,6 +183,7 @@ def _comparison(row: models.Comparison) -> StoredComparison:
         ci95_ns=_pair(row.ci95_low_ns, row.ci95_high_ns),
         shown=row.shown,
         speedup=row.speedup,
+        speedup_ci95=_pair(row.speedup_low, row.speedup_high),
         speedup_because=row.speedup_because,
         predictions=_checked(row.outcomes),
     )

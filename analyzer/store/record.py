@@ -146,6 +146,7 @@ def comparison_row(
     """The row of a comparison of two stored runs, with the outcomes of A's predictions."""
     head, delta = comparison.pairs[0], comparison.step_delta_ns
     low, high = delta.ci95 or (None, None)
+    speedup_low, speedup_high = comparison.speedup_ci95 or (None, None)
     return models.Comparison(
         fingerprint=fingerprint,
         run_a=a.id,
@@ -167,6 +168,8 @@ def comparison_row(
         ci95_high_ns=high,
         shown=delta.shown,
         speedup=comparison.speedup,
+        speedup_low=speedup_low,
+        speedup_high=speedup_high,
         speedup_because=comparison.speedup_because,
         outcomes=list(_outcomes(comparison, a.predictions)),
     )

@@ -16,7 +16,7 @@ from analyzer.store.url import shown
 if TYPE_CHECKING:
     from alembic.config import Config
 
-CURRENT = "0001"
+CURRENT = "0002"
 """The newest migration: a test compares it with ``migrations/versions``."""
 MIGRATIONS = Path(__file__).with_name("migrations")
 

@@ -69,8 +69,8 @@ def test_a_store_of_an_older_version_is_migrated_with_what_it_holds(
     Store.opened(where).record(run())
     later = tmp_path / "migrations"
     shutil.copytree(schema.MIGRATIONS, later)
-    (later / "versions" / "v0002_note.py").write_text(
-        'revision, down_revision = "0002", "0001"\n'
+    (later / "versions" / "v0003_note.py").write_text(
+        'revision, down_revision = "0003", "0002"\n'
         "import sqlalchemy as sa\n"
         "from alembic import op\n"
         "def upgrade():\n"
@@ -82,10 +82,10 @@ def test_a_store_of_an_older_version_is_migrated_with_what_it_holds(
         "    raise NotImplementedError\n"
     )
     monkeypatch.setattr(schema, "MIGRATIONS", later)
-    monkeypatch.setattr(schema, "CURRENT", "0002")
+    monkeypatch.setattr(schema, "CURRENT", "0003")
     Store.opened(where)
     with connected(where) as connection:
-        assert schema.version_of(connection) == "0002"
+        assert schema.version_of(connection) == "0003"
         assert connection.execute(sa.text("SELECT name, note FROM runs")).all() == [("run-0", "none")]
         assert connection.execute(sa.text("SELECT count(*) FROM budget_categories")).scalar_one() > 0
 
@@ -96,8 +96,8 @@ def test_a_migration_that_fails_leaves_the_store_as_it_was(
     Store.opened(where).record(run())
     later = tmp_path / "migrations"
     shutil.copytree(schema.MIGRATIONS, later)
-    (later / "versions" / "v0002_broken.py").write_text(
-        'revision, down_revision = "0002", "0001"\n'
+    (later / "versions" / "v0003_broken.py").write_text(
+        'revision, down_revision = "0003", "0002"\n'
         "import sqlalchemy as sa\n"
         "from alembic import op\n"
         "def upgrade():\n"
@@ -108,11 +108,11 @@ def test_a_migration_that_fails_leaves_the_store_as_it_was(
     )
     with monkeypatch.context() as patched:
         patched.setattr(schema, "MIGRATIONS", later)
-        patched.setattr(schema, "CURRENT", "0002")
+        patched.setattr(schema, "CURRENT", "0003")
         with pytest.raises(StoreError, match="no_such_column"):
             Store.opened(where)
     with connected(where) as connection:
-        assert schema.version_of(connection) == "0001"
+        assert schema.version_of(connection) == "0002"
         assert "note" not in {one["name"] for one in sa.inspect(connection).get_columns("runs")}
     assert not Store.opened(where).record(run()).new
 
@@ -122,7 +122,7 @@ def test_a_store_of_a_newer_version_is_refused_and_left_as_it_is(where: str) -> 
     with connected(where) as connection:
         connection.execute(sa.text(f"UPDATE {schema.VERSION_TABLE} SET version_num = '0417'"))
     for create in (True, False):
-        with pytest.raises(StoreError, match=r"(?s)newer tracebound .*0417.* knows 0001.*update tracebound"):
+        with pytest.raises(StoreError, match=r"(?s)newer tracebound .*0417.* knows 0002.*update tracebound"):
             Store.opened(where, create=create)
     with connected(where) as connection:
         assert schema.version_of(connection) == "0417"

@@ -173,6 +173,7 @@ def test_a_comparison_keeps_both_runs_and_the_outcomes(where: str) -> None:
     assert (kept.a, kept.b, kept.same_work, kept.speedup) == (1, 2, "identical", 1.125)
     assert (kept.mean_a_ns, kept.mean_b_ns, kept.delta_mean_ns) == (9 * MS, 8 * MS, -MS)
     assert (kept.ci95_ns, kept.shown) == ((-1_040_000, -960_000), True)
+    assert kept.speedup_ci95 == compared(checked()).speedup_ci95 == (1.12, 1.13)
     prediction = workload.runs[0].predictions[0]
     assert prediction.outcomes == [
         StoredOutcome(comparison=1, run=2, observed_step_ns=8 * MS, verdict="refuted")
