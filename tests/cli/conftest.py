@@ -35,6 +35,8 @@ class Options:
     changes: tuple[str, ...] = ()
     assume: tuple[str, ...] = ()
     own_changes: bool = True
+    token_logs: tuple[Path, ...] = ()
+    token_clocks: dict[str, str] = field(default_factory=dict)
 
 
 class Stub(SimpleNamespace):

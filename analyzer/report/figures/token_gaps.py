@@ -32,9 +32,7 @@ MOST_POINTS = 2_000
 def draw(analysis: Analysis) -> Sheet | str:
     """Two panels of cumulative shares; a text says why there is nothing to draw."""
     tokens, service = analysis.tokens, analysis.diagnosis.service
-    if service is None:
-        return "no token log was given"
-    if tokens is None:
+    if tokens is None or service is None:
         return "the tokens are not part of this result"
     gaps = tokens.gap_ns[tokens.gap_ns >= 0]
     if not len(gaps):

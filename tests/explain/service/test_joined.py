@@ -105,9 +105,7 @@ def test_tokens_flushed_together_leave_empty_windows_that_count(
     assert row.gain_upper_bound_ns < 0.5 * row.measured.value
 
 
-def test_a_way_that_takes_no_time_has_no_share(
-    capture: Capture, complete: list[int], tmp_path: Path
-) -> None:
+def test_a_way_that_takes_no_time_has_no_share(capture: Capture, complete: list[int], tmp_path: Path) -> None:
     rows = [("r", step, end, end + 10, end + 20) for step, end in enumerate(complete)]
     row = output_path(joined(capture, log_of(tmp_path, rows), token_clocks=ONE))
     assert row.scope == "client" and row.share is not None
