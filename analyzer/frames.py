@@ -222,7 +222,8 @@ def _spread(values: dict[str, int] | None, names: Iterable[str]) -> list[int | N
 
 def budget_rows(diagnosis: Diagnosis) -> Iterable[Row]:
     """The rows of ``BUDGET_COLUMNS``."""
-    for row in diagnosis.budget:
+    client = diagnosis.service.budget if diagnosis.service is not None else []
+    for row in [*diagnosis.budget, *client]:
         yield (
             row.phase,
             row.scope,

@@ -83,3 +83,8 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     rules: list[str] = []  # rules files read after the built-in one
     shared_devices: list[SharedDevice] = []
     notes: list[str]
+
+    @property
+    def step_boundary(self) -> str:
+        """Where the steps of ``ranks``, ``global`` and ``budget`` end: those of the client stand in ``service``."""
+        return "device" if self.boundary == "client" else self.boundary

@@ -133,7 +133,7 @@ def _device_line(budget: Budget) -> str:
     """What the device did meanwhile, as one partition."""
     exposed = budget.exposed_ns_total
     if budget.scope == "client":
-        return "What the device did meanwhile stands with the budgets of the device boundary in budget.csv."
+        return "What the device did meanwhile stands with the steps of the device boundary, below."
     if budget.scope != "rank":
         return "What each rank's device did meanwhile stands with its own budget below."
     if exposed is None:

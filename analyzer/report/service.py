@@ -61,7 +61,7 @@ def _intro(diagnosis: Diagnosis, service: Service) -> str:
         f" (median {ms(service.gap_median_ns or 0)}, p95 {ms(service.gap_p95_ns or 0)} ms;"
         f" {count(tokens, 'token')} of {count(requests, 'request')})."
     )
-    budgets = leading_budgets([row for row in diagnosis.budget if row.scope != "client"])
+    budgets = leading_budgets(diagnosis.budget)
     if budgets and any(log.joined for log in service.logs):
         step = budgets[0]
         text += (
@@ -117,7 +117,7 @@ def _stage_table(stages: list[Stage]) -> str:
 
 def _window_table(diagnosis: Diagnosis, service: Service) -> str:
     """Steps to the client beside steps to the device."""
-    device = {row.phase: row for row in leading_budgets([b for b in diagnosis.budget if b.scope != "client"])}
+    device = {row.phase: row for row in leading_budgets(diagnosis.budget)}
     rows = [
         _window_row(budget, device.get(budget.phase), service) for budget in service.budget[:PHASES_SHOWN]
     ]

@@ -52,8 +52,10 @@ def test_the_client_boundary_end_to_end(folder: Path, tmp_path: Path) -> None:
     )  # fmt: skip
     assert result.exit_code == 0, result.stderr
     found = json.loads((tmp_path / "diagnosis" / "diagnosis.json").read_bytes())
-    assert found["boundary"] == found["budget"][0]["scope"] == "client"
-    assert sum(found["budget"][0]["path_ns_total"].values()) == found["budget"][0]["step_ns_total"]
+    (budget,) = found["service"]["budget"]
+    assert found["boundary"] == budget["scope"] == "client"
+    assert sum(budget["path_ns_total"].values()) == budget["step_ns_total"]
+    assert "client" in (tmp_path / "diagnosis" / "budget.csv").read_text()
     text = (tmp_path / "DIAGNOSIS.md").read_text()
     assert "### After the device" in text and "to the client's receipt" in text
     assert len((tmp_path / "diagnosis" / "service.csv").read_text().splitlines()) == 13

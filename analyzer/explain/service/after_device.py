@@ -1,4 +1,4 @@
-"""What token logs add to a diagnosis: the service's figures, its verdict, the client's budgets as the headline."""
+"""What token logs add to a diagnosis: the service's figures and its verdict."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from analyzer.across.split import take
-from analyzer.diagnosis import Budget, Hypothesis, Rank, Service, Unmeasured
+from analyzer.diagnosis import Hypothesis, Rank, Service, Unmeasured
 from analyzer.errors import UsageError
 from analyzer.explain.ranks.joint_report import JointReport
 from analyzer.explain.service.device_path import DevicePath, device_path
@@ -30,13 +30,8 @@ class AfterDevice:
 
     result: Service | None = None
     tokens: TokenTable | None = None
-    headline: list[Budget] = field(default_factory=list)  # of the client boundary where it was asked for
     unmeasured: list[Unmeasured] = field(default_factory=list)
     quality: list[QualityEntry] = field(default_factory=list)
-
-    def boundary(self, otherwise: str) -> str:
-        """The boundary of the report's headline."""
-        return CLIENT if self.headline else otherwise
 
     def hypotheses(self, rows: list[Hypothesis], limits: Mapping[str, float]) -> list[Hypothesis]:
         """The hypotheses with what the logs tell of them."""
@@ -78,7 +73,6 @@ def of(
     return AfterDevice(
         account.result,
         account.tokens,
-        account.result.budget if boundary == CLIENT else [],
         unmeasured(account.result),
         [entry for log in logs for entry in log.quality],
     )

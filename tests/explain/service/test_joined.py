@@ -13,6 +13,7 @@ from analyzer import pipeline
 from analyzer.analysis import Analysis
 from analyzer.diagnosis import Hypothesis, Service
 from analyzer.errors import UsageError
+from analyzer.explain.focus import headline_budgets
 from analyzer.model import Capture
 from tests.explain.service.captures import ends, log_of, one_gpu, two_gpus, without_output_ranges
 
@@ -189,8 +190,9 @@ def test_all_ranks_are_joined_on_their_global_path(tmp_path: Path) -> None:
     service = service_of(analysis)
     assert (service.scope, service.rank) == ("global", None)
     assert analysis.diagnosis.boundary == "client"
-    assert analysis.diagnosis.budget[0] == service.budget[0]
-    assert {row.scope for row in analysis.diagnosis.budget} == {"client", "global", "rank"}
+    assert headline_budgets(analysis.diagnosis) == service.budget
+    assert {row.scope for row in analysis.diagnosis.budget} == {"global", "rank"}
+    assert analysis.diagnosis.step_boundary == "device"
 
 
 def test_the_host_boundary_and_the_client_boundary_without_a_log(capture: Capture, tmp_path: Path) -> None:
