@@ -105,7 +105,7 @@ def _stage_table(stages: list[Stage]) -> str:
             f"{ms(stage.mean_interval_ns[0])} to {ms(stage.mean_interval_ns[1])}",
             ms(stage.median_ns),
             ms(stage.p95_ns),
-            "above the smallest one" if stage.above_smallest else "as a whole",
+            _measured(stage),
         ]
         for stage in stages
     ]
@@ -113,6 +113,12 @@ def _stage_table(stages: list[Stage]) -> str:
         return ""
     head = ["Stage", "Count", "Mean, ms", "95 % of the mean", "Median", "p95", "Measured"]
     return table(head, rows, left=(0, 6))
+
+
+def _measured(stage: Stage) -> str:
+    if stage.at_least:
+        return "at least: longer by whole steps fits as well"
+    return "above the smallest one" if stage.above_smallest else "as a whole"
 
 
 def _window_table(diagnosis: Diagnosis, service: Service) -> str:

@@ -3,8 +3,8 @@
 By the device completion that the log has: the step that ends nearest to it. Else by the emission: the last step that
 was complete when the token was emitted, one step per token of a request, in order. An output path that is longer than
 a step emits a token when later steps are complete already: then another delay fits better. A delay is preferred where
-all tokens find a step and other delays leave some without one, or where the time from completion to emission scatters
-clearly less with it.
+with it alone every token of whole requests has a step and every step a token, or where the time from completion to
+emission scatters clearly less with it.
 """
 
 from __future__ import annotations
@@ -56,11 +56,13 @@ def by_completion(completion_ns: IntArray, ends_ns: IntArray) -> Assignment:
     return Assignment(step, "completion", 0, int((step == NO_STEP).sum()))
 
 
-def by_emission(request: IntArray, emission_ns: IntArray, ends_ns: IntArray) -> Assignment:
+def by_emission(
+    request: IntArray, emission_ns: IntArray, ends_ns: IntArray, *, whole_requests: bool
+) -> Assignment:
     """Tokens (n,) sorted by (request, token) against ``ends_ns``: (w,) ends of windows with work, ascending.
 
     ``emission_ns`` does not go back within a request. Tokens that were emitted together are from as many steps where
-    so many lie since the emission before, else all from the last one.
+    so many lie since the emission before, else all from the last one. ``whole_requests``: each has its first token.
     """
     n = len(request)
     known = np.flatnonzero(emission_ns != ABSENT)
@@ -75,9 +77,11 @@ def by_emission(request: IntArray, emission_ns: IntArray, ends_ns: IntArray) -> 
         found, ambiguous = _latest(request[first], emission_ns[first], ends_ns, delay, usual)
         if not any(np.array_equal(found, other) for other, _ in tries):
             tries.append((found, ambiguous))
-    best, method = _best(tries, emission_ns[first], ends_ns)
+    spread_out = [_spread_out(found, request[first], together) for found, _ in tries]
+    perfect = [whole_requests and _one_to_one(found, len(ends_ns)) for found in spread_out]
+    best, method = _best([found for found, _ in tries], perfect, emission_ns[first], ends_ns)
     step = np.full(n, NO_STEP, np.int64)
-    step[known] = _spread_out(tries[best][0], request[first], together)
+    step[known] = spread_out[best]
     ambiguous = tries[best][1]
     return Assignment(step, method, ambiguous, int((step == NO_STEP).sum()) - ambiguous)
 
@@ -102,21 +106,25 @@ def _spread_out(of_emission: IntArray, request: IntArray, together: IntArray) ->
     return result
 
 
-def _best(tries: list[tuple[IntArray, int]], emission_ns: IntArray, ends_ns: IntArray) -> tuple[int, str]:
+def _one_to_one(step: IntArray, windows: int) -> bool:
+    """Whether every token has a step and every step a token."""
+    return bool((step != NO_STEP).all()) and len(np.unique(step)) == windows
+
+
+def _best(
+    tries: list[IntArray], perfect: list[bool], emission_ns: IntArray, ends_ns: IntArray
+) -> tuple[int, str]:
     """Which assignment, and whether something decides for it."""
-    matched = [int((step != NO_STEP).sum()) for step, _ in tries]
-    most = max(matched)
-    whole = [at for at, count in enumerate(matched) if count == len(emission_ns)]
-    if len(whole) == 1:
-        return whole[0], "fit"
-    candidates = whole or [at for at, count in enumerate(matched) if 2 * count >= most]
-    spreads = [_spread(tries[at][0], emission_ns, ends_ns) for at in candidates]
+    if sum(perfect) == 1:
+        return perfect.index(True), "fit"
+    matched = [int((step != NO_STEP).sum()) for step in tries]
+    candidates = [at for at, count in enumerate(matched) if 2 * count >= max(matched)]
+    spreads = [_spread(tries[at], emission_ns, ends_ns) for at in candidates]
     order = np.argsort(spreads, kind="stable")
-    if len(order) == 1:
-        return candidates[0], "latest"
-    first, second = (spreads[at] for at in order[:2])
-    if max(matched) >= LEAST_TO_JUDGE and second > CLEARLY * first:
-        return candidates[int(order[0])], "fit"
+    if len(order) > 1 and max(matched) >= LEAST_TO_JUDGE:
+        first, second = (spreads[at] for at in order[:2])
+        if second > CLEARLY * first:
+            return candidates[int(order[0])], "fit"
     return candidates[0], "latest"
 
 

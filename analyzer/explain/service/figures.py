@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -27,7 +28,7 @@ def stages(logs: Sequence[Placed]) -> list[Stage]:
     """Every stage that any log tells. What several tokens share counts once."""
     result = []
     for name in STAGES:
-        values, groups, doubt, above = [], [], [], False
+        values, groups, doubt, above, at_least = [], [], [], False, False
         for number, placed in enumerate(logs):
             found, group = _of_stage(placed, name)
             if not len(found):
@@ -36,8 +37,12 @@ def stages(logs: Sequence[Placed]) -> list[Stage]:
             groups.append(group + (number << 48))
             doubt.append((len(found), *_doubt(placed, name, found)))
             above |= _above(placed, name)
+            at_least |= (
+                name == "output" and placed.assignment is not None and placed.assignment.method == "latest"
+            )
         if values:
-            result.append(_stage(name, np.concatenate(values), np.concatenate(groups), doubt, above=above))
+            stage = _stage(name, np.concatenate(values), np.concatenate(groups), doubt, above=above)
+            result.append(msgspec.structs.replace(stage, at_least=at_least))
     return result
 
 
