@@ -22,6 +22,7 @@ CLEARLY = 1.25
 MOST_STEPS_LATE = 4
 TRIES_PER_STEP = 2
 LEAST_TO_JUDGE = 8
+EVER = int(np.iinfo(np.int64).max)
 
 
 @dataclass(frozen=True)
@@ -72,13 +73,19 @@ def by_emission(
     first = known[np.flatnonzero(np.diff(together, prepend=-1))]
     usual = int(np.median(np.diff(ends_ns)))
     tries: list[tuple[IntArray, int]] = []
-    for number in range(MOST_STEPS_LATE * TRIES_PER_STEP + 1):
-        delay = number * usual // TRIES_PER_STEP
-        found, ambiguous = _latest(request[first], emission_ns[first], ends_ns, delay, usual)
-        if not any(np.array_equal(found, other) for other, _ in tries):
-            tries.append((found, ambiguous))
+    late = [
+        (number * usual // TRIES_PER_STEP, usual) for number in range(MOST_STEPS_LATE * TRIES_PER_STEP + 1)
+    ]
+    for delay, after_end in [*late, (0, EVER)]:
+        found, ambiguous = _latest(request[first], emission_ns[first], ends_ns, delay, after_end)
+        tries.append((found, ambiguous))
     spread_out = [_spread_out(found, request[first], together) for found, _ in tries]
-    perfect = [whole_requests and _one_to_one(found, len(ends_ns)) for found in spread_out]
+    perfect = [
+        whole_requests
+        and _one_to_one(found, len(ends_ns))
+        and not any(np.array_equal(found, other) for other in spread_out[:at])
+        for at, found in enumerate(spread_out)
+    ]
     best, method = _best([found for found, _ in tries], perfect, emission_ns[first], ends_ns)
     step = np.full(n, NO_STEP, np.int64)
     step[known] = spread_out[best]
@@ -118,7 +125,13 @@ def _best(
     if sum(perfect) == 1:
         return perfect.index(True), "fit"
     matched = [int((step != NO_STEP).sum()) for step in tries]
-    candidates = [at for at, count in enumerate(matched) if 2 * count >= max(matched)]
+    # the last try gives steps to tokens long after the last one: only where all fits
+    candidates = [at for at, count in enumerate(matched[:-1]) if 2 * count >= max(matched[:-1])] or [0]
+    candidates = [
+        at
+        for k, at in enumerate(candidates)
+        if not any(np.array_equal(tries[at], tries[o]) for o in candidates[:k])
+    ]
     spreads = [_spread(tries[at], emission_ns, ends_ns) for at in candidates]
     order = np.argsort(spreads, kind="stable")
     if len(order) > 1 and max(matched) >= LEAST_TO_JUDGE:
@@ -138,12 +151,15 @@ def _spread(step: IntArray, emission_ns: IntArray, ends_ns: IntArray) -> float:
 
 
 def _latest(
-    request: IntArray, emission_ns: IntArray, ends_ns: IntArray, delay_ns: int, usual_ns: int
+    request: IntArray, emission_ns: IntArray, ends_ns: IntArray, delay_ns: int, after_end_ns: int
 ) -> tuple[IntArray, int]:
-    """The last step at least ``delay_ns`` before each emission; of tokens that share one the earlier ones go back."""
+    """The last step at least ``delay_ns`` before each emission; of tokens that share one the earlier ones go back.
+
+    Tokens due longer than ``after_end_ns`` after the last step are of none.
+    """
     due = emission_ns - delay_ns
     step = np.searchsorted(ends_ns, due, side="right") - 1
-    step[due - ends_ns[-1] > usual_ns] = len(ends_ns)  # from a step after the last window
+    step[due - ends_ns[-1] > after_end_ns] = len(ends_ns)  # from a step after the last window
     result = np.full(len(step), NO_STEP, np.int64)
     ambiguous = 0
     edges = np.flatnonzero(np.diff(request, prepend=request[0] - 1, append=request[-1] + 1))

@@ -32,6 +32,13 @@ def test_an_emission_follows_the_last_complete_step() -> None:
     assert (found.method, found.ambiguous, found.outside) == ("fit", 0, 0)
 
 
+def test_a_last_token_that_is_very_late_has_its_step_all_the_same() -> None:
+    times = ENDS + 30
+    times[-1] += 500
+    found = emitted(request(10), times)
+    assert (found.step.tolist(), found.method) == (list(range(10)), "fit")
+
+
 def test_emissions_that_bunch_go_back_to_their_own_steps() -> None:
     """Token 3 is emitted late, after step 4 was complete: 4 itself follows at once."""
     times = ENDS + 30
