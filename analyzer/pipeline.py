@@ -91,7 +91,7 @@ def analyze(
     options = replace(options or Options(), **overrides)  # type: ignore[arg-type]
     if options.boundary not in (DEVICE, HOST, CLIENT):
         raise UsageError("--boundary", options.boundary, "is no boundary", "use device, host or client")
-    after_device.check(options.boundary, options.token_logs)
+    after_device.check(options.boundary, options.token_logs, options.token_clocks)
     asked = Asked(options.changes, options.assume, own=options.own_changes)
     asked.checked()
     rules = load_rules(options.rules)

@@ -1,7 +1,8 @@
 """The example capture that ships with the package: a small decode loop, simulated.
 
 Eight tensor-parallel ranks, eager and graph-captured, as torch.profiler traces, and a single GPU's eager
-loop as an Nsight Systems export. Made by ``fixtures/make_example.py``; no real machine ran it.
+loop as an Nsight Systems export; a token log of a client of the eager loop. Made by ``fixtures/make_example.py``; no
+real machine ran it.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from importlib import resources
 from pathlib import Path
 
-_ENDINGS = (".json.gz", ".sqlite")
+_ENDINGS = (".json.gz", ".sqlite", ".csv")
 
 
 def files() -> dict[str, bytes]:

@@ -143,6 +143,7 @@ def test_the_client_boundary_leads_the_report() -> None:
     text = render(found)
     first = text.splitlines()[2]
     assert "to the client's receipt: **10.000 ms per step**" in first
+    assert "% of the device's step" in first  # the other shares are of another step than this one
     assert "a step ends when the client has its output" in text
     assert text.index("service.output") < text.index("### After the device")
 

@@ -38,8 +38,15 @@ class AfterDevice:
         return rows if self.result is None else with_service(rows, self.result, limits)
 
 
-def check(boundary: str, logs: Sequence[str | Path]) -> None:
-    """Raises UsageError for the client boundary without a token log."""
+def check(boundary: str, logs: Sequence[str | Path], clocks: Mapping[str, str]) -> None:
+    """Raises UsageError for the client boundary, or for clocks, without a token log."""
+    if clocks and not logs:
+        raise UsageError(
+            "--token-clock",
+            "",
+            "there is no token log whose clocks it could name",
+            "give one with --token-log FILE",
+        )
     if boundary == CLIENT and not logs:
         raise UsageError(
             "--boundary",
@@ -85,6 +92,15 @@ def _path_of(
     by_rank = {rank.rank: rank for rank in ranks}
     if boundary == HOST:
         return None, "the steps of this report end on the host; use --boundary client or device"
+    path, why = _any_path(joint, by_rank, focus, zero_ns)
+    if path is not None and len(path.windows) < 2:
+        return None, "fewer than two steps are explained: which one a token is from cannot be told"
+    return path, why
+
+
+def _any_path(
+    joint: JointReport, by_rank: Mapping[int, Rank], focus: int, zero_ns: int | None
+) -> tuple[DevicePath | None, str]:
     if joint.paths is not None:
         account = joint.paths.account
         host = by_rank[account.reference_rank].host

@@ -11,9 +11,10 @@ import numpy.typing as npt
 from analyzer.diagnosis import GapPart, Stage
 from analyzer.explain.service.assign import NO_STEP
 from analyzer.explain.service.clocks import Offset
-from analyzer.explain.service.gaps import PARTS, Gaps
+from analyzer.explain.service.gaps import Gaps
 from analyzer.explain.service.placed import Placed
 from analyzer.stats import quantile
+from analyzer.tables import TOKEN_PARTS
 from analyzer.tokens import ABSENT, IntArray
 
 STAGES = ("output", "transport", "buffering")
@@ -151,5 +152,5 @@ def gap_parts(gaps: Sequence[Gaps], groups: IntArray) -> list[GapPart]:
             p95_ns=quantile(part_ns[:, at], 0.95),
             mean_interval_ns=_not_negative(mean_interval(part_ns[:, at], groups)),
         )
-        for at, name in enumerate(PARTS)
+        for at, name in enumerate(TOKEN_PARTS)
     ]

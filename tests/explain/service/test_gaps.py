@@ -6,7 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyzer.explain.service.gaps import PARTS, gaps_of, way_of
+from analyzer.explain.service.gaps import gaps_of, way_of
+from analyzer.tables import TOKEN_PARTS
 from analyzer.tokens import ABSENT, IntArray
 
 
@@ -20,7 +21,9 @@ def split_of(
     request = np.zeros(len(receipt), np.int64)
     arrived = np.full(len(receipt), ABSENT) if arrival is None else arrival
     gaps = gaps_of(way_of(request, completion, emission, arrived, receipt))
-    return [{name: ns for name, ns in zip(PARTS, row, strict=True) if ns} for row in gaps.part_ns.tolist()]
+    return [
+        {name: ns for name, ns in zip(TOKEN_PARTS, row, strict=True) if ns} for row in gaps.part_ns.tolist()
+    ]
 
 
 def test_a_gap_is_cut_at_completion_emission_and_arrival() -> None:

@@ -201,6 +201,8 @@ def test_the_host_boundary_and_the_client_boundary_without_a_log(capture: Captur
     log = log_of(tmp_path, [("r", 0, None, 10, 20), ("r", 1, None, 30, 40)])
     (read,) = service_of(joined(capture, log, token_clocks=ONE, boundary="host")).logs
     assert not read.joined and "end on the host" in read.why_not_joined
+    (read,) = service_of(joined(capture, log, token_clocks=ONE, step_index="3")).logs
+    assert not read.joined and "fewer than two steps" in read.why_not_joined
 
 
 @given(st.data())
