@@ -35,7 +35,15 @@ from analyzer.diagnosis import (
     Spread,
     Window,
 )
-from analyzer.tables import NO_EVENT, DetailKind, DetailTable, QueueTable, SegmentTable, TokenTable
+from analyzer.tables import (
+    NO_EVENT,
+    TOKEN_PARTS,
+    DetailKind,
+    DetailTable,
+    QueueTable,
+    SegmentTable,
+    TokenTable,
+)
 
 OVERLAPS = ("collective_under_kernel", "copy_under_kernel", "kernel_under_kernel")
 WINDOW_COLUMNS = (
@@ -187,7 +195,6 @@ CLIENT_WINDOW_COLUMNS = (
 )
 QUEUE_COLUMNS = tuple(field.name for field in fields(QueueTable))
 TOKEN_INSTANTS = ("completion_ns", "held_ns", "emission_ns", "last_emission_ns", "arrival_ns", "receipt_ns")
-TOKEN_PARTS = ("device", "output", "transport", "buffering", "unsplit")
 TOKEN_COLUMNS = (
     "log",
     "request",
@@ -244,7 +251,8 @@ def _spread(values: dict[str, int] | None, names: Iterable[str]) -> list[int | N
 
 def budget_rows(diagnosis: Diagnosis) -> Iterable[Row]:
     """The rows of ``BUDGET_COLUMNS``."""
-    for row in diagnosis.budget:
+    client = diagnosis.service.budget if diagnosis.service is not None else []
+    for row in [*diagnosis.budget, *client]:
         yield (
             row.phase,
             row.scope,

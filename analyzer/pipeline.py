@@ -109,7 +109,7 @@ def analyze(
     options = replace(options or Options(), **overrides)  # type: ignore[arg-type]
     if options.boundary not in (DEVICE, HOST, CLIENT):
         raise UsageError("--boundary", options.boundary, "is no boundary", "use device, host or client")
-    after_device.check(options.boundary, options.token_logs)
+    after_device.check(options.boundary, options.token_logs, options.token_clocks)
     asked = Asked(options.changes, options.assume, own=options.own_changes)
     asked.checked()
     rules = load_rules(options.rules)
@@ -141,14 +141,14 @@ def analyze(
         tracebound_version=__version__,
         time_zero_ns=None if zero is None else str(zero),
         inputs=summary.inputs(capture),
-        boundary=service.boundary(_boundary(capture, options)),
+        boundary=CLIENT if options.boundary == CLIENT else _boundary(capture, options),
         constants=ranks[0].constants,
         steps=summary.steps(reports),
         ranks=ranks,
         missing_ranks=list(capture.missing_ranks),
         rank_basis=capture.rank_basis,
         global_=account,
-        budget=[*service.headline, *per_phase],
+        budget=per_phase,
         outliers=outliers(ranks, account),
         kernels=[kernel for report in reports for kernel in report.kernels],
         kernel_shapes=[shape for report in reports for shape in report.shapes],

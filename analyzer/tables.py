@@ -102,6 +102,10 @@ class DetailTable:
         return len(self.start_ns)
 
 
+TOKEN_PARTS = ("device", "output", "transport", "buffering", "unsplit")
+"""What the gap between two tokens of a request is made of."""
+
+
 @dataclass(frozen=True)
 class TokenTable:
     """Every token of the token logs; lives in service.csv. (n,) columns, sorted by (log, request, token).
@@ -122,7 +126,7 @@ class TokenTable:
     receipt_ns: npt.NDArray[np.int64]
     buffering_ns: npt.NDArray[np.int64]  # -1 not known
     gap_ns: npt.NDArray[np.int64]
-    part_ns: npt.NDArray[np.int64]  # (n, 5): device, output, transport, buffering, unsplit
+    part_ns: npt.NDArray[np.int64]  # (n, 5) by TOKEN_PARTS
     logs: tuple[str, ...]
     requests: tuple[str, ...]
     zero_ns: tuple[int, ...]  # epoch time of 0 of each log's instants

@@ -88,3 +88,8 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     bytes: Bytes | None = None  # None: neither a ledger nor counters were given
     sweep: SweepUse | None = None  # that ``kv-context`` was given
     notes: list[str]
+
+    @property
+    def step_boundary(self) -> str:
+        """Where the steps of ``ranks``, ``global`` and ``budget`` end: those of the client stand in ``service``."""
+        return "device" if self.boundary == "client" else self.boundary

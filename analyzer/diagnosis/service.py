@@ -58,6 +58,7 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
     median_ns: int
     p95_ns: int
     above_smallest: bool  # the smallest one is taken off: clock offset or constant delay
+    at_least: bool = False  # longer by whole steps fits the log as well
 
 
 class GapPart(msgspec.Struct, frozen=True, kw_only=True):

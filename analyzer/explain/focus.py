@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from analyzer.diagnosis import Budget, GlobalAccount, Rank
+from analyzer.diagnosis import Budget, Diagnosis, GlobalAccount, Rank
 
 _SCOPES = ("rank", "global", "client")
 """The later, the more it stands for: the path of all ranks, and that to the client where it was asked for."""
@@ -19,7 +19,7 @@ def mean_step(budget: Budget) -> Fraction:
 def leading_budgets(budgets: Sequence[Budget]) -> list[Budget]:
     """One budget per phase, the phases with the most time first.
 
-    The client's where the report has that boundary, else the global one, else the slowest rank's.
+    The client's where there is one among them, else the global one, else the slowest rank's.
     """
     chosen: dict[str, Budget] = {}
     for budget in budgets:
@@ -27,6 +27,14 @@ def leading_budgets(budgets: Sequence[Budget]) -> list[Budget]:
         if held is None or _precedence(budget) > _precedence(held):
             chosen[budget.phase] = budget
     return sorted(chosen.values(), key=lambda budget: -budget.step_ns_total)
+
+
+def headline_budgets(diagnosis: Diagnosis) -> list[Budget]:
+    """The leading budgets at the report's own boundary: the client's steps where that was asked for."""
+    client = diagnosis.service.budget if diagnosis.service is not None else []
+    return leading_budgets(
+        [*client, *diagnosis.budget] if diagnosis.boundary == "client" else diagnosis.budget
+    )
 
 
 def _precedence(budget: Budget) -> tuple[int, Fraction, int]:

@@ -76,14 +76,20 @@ def _with_shares(rows: Sequence[Hypothesis], verdict: str, budget: Budget) -> st
     mine = [row for row in rows if row.verdict == verdict and row.share is not None]
     mine.sort(key=lambda row: -(row.share.value if row.share else 0.0))
     texts = [
-        f"{code(row.id)} {share(row.share.value)}"
-        + (f" (rank {row.rank})" if row.scope == "rank" and row.rank not in (None, budget.rank) else "")
+        f"{code(row.id)} {share(row.share.value)}" + _of_what(row, budget)
         for row in mine[:IDS_SHOWN]
         if row.share
     ]
     if verdict == "supported" and not mine:
         return "none"
     return ", ".join(texts)
+
+
+def _of_what(row: Hypothesis, budget: Budget) -> str:
+    """Whose step a share is of, where it is not the step that the budget is of."""
+    if "client" in (row.scope, budget.scope) and row.scope != budget.scope:
+        return " of the client's step" if row.scope == "client" else " of the device's step"
+    return f" (rank {row.rank})" if row.scope == "rank" and row.rank not in (None, budget.rank) else ""
 
 
 def _ids(rows: Sequence[Hypothesis], verdict: str) -> str:
@@ -133,7 +139,7 @@ def _device_line(budget: Budget) -> str:
     """What the device did meanwhile, as one partition."""
     exposed = budget.exposed_ns_total
     if budget.scope == "client":
-        return "What the device did meanwhile stands with the budgets of the device boundary in budget.csv."
+        return "What the device did meanwhile stands with the steps of the device boundary, below."
     if budget.scope != "rank":
         return "What each rank's device did meanwhile stands with its own budget below."
     if exposed is None:

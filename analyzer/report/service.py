@@ -61,7 +61,7 @@ def _intro(diagnosis: Diagnosis, service: Service) -> str:
         f" (median {ms(service.gap_median_ns or 0)}, p95 {ms(service.gap_p95_ns or 0)} ms;"
         f" {count(tokens, 'token')} of {count(requests, 'request')})."
     )
-    budgets = leading_budgets([row for row in diagnosis.budget if row.scope != "client"])
+    budgets = leading_budgets(diagnosis.budget)
     if budgets and any(log.joined for log in service.logs):
         step = budgets[0]
         text += (
@@ -105,7 +105,7 @@ def _stage_table(stages: list[Stage]) -> str:
             f"{ms(stage.mean_interval_ns[0])} to {ms(stage.mean_interval_ns[1])}",
             ms(stage.median_ns),
             ms(stage.p95_ns),
-            "above the smallest one" if stage.above_smallest else "as a whole",
+            _measured(stage),
         ]
         for stage in stages
     ]
@@ -115,9 +115,15 @@ def _stage_table(stages: list[Stage]) -> str:
     return table(head, rows, left=(0, 6))
 
 
+def _measured(stage: Stage) -> str:
+    if stage.at_least:
+        return "at least: longer by whole steps fits as well"
+    return "above the smallest one" if stage.above_smallest else "as a whole"
+
+
 def _window_table(diagnosis: Diagnosis, service: Service) -> str:
     """Steps to the client beside steps to the device."""
-    device = {row.phase: row for row in leading_budgets([b for b in diagnosis.budget if b.scope != "client"])}
+    device = {row.phase: row for row in leading_budgets(diagnosis.budget)}
     rows = [
         _window_row(budget, device.get(budget.phase), service) for budget in service.budget[:PHASES_SHOWN]
     ]

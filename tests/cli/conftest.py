@@ -38,6 +38,8 @@ class Options:
     assume: tuple[str, ...] = ()
     own_changes: bool = True
     sweep: str | None = None
+    token_logs: tuple[Path, ...] = ()
+    token_clocks: dict[str, str] = field(default_factory=dict)
 
 
 class Stub(SimpleNamespace):

@@ -1,4 +1,4 @@
-"""What token logs add to a diagnosis: the service's figures, its verdict, the client's budgets as the headline."""
+"""What token logs add to a diagnosis: the service's figures and its verdict."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from analyzer.across.split import take
-from analyzer.diagnosis import Budget, Hypothesis, Rank, Service, Unmeasured
+from analyzer.diagnosis import Hypothesis, Rank, Service, Unmeasured
 from analyzer.errors import UsageError
 from analyzer.explain.ranks.joint_report import JointReport
 from analyzer.explain.service.device_path import DevicePath, device_path
@@ -30,21 +30,23 @@ class AfterDevice:
 
     result: Service | None = None
     tokens: TokenTable | None = None
-    headline: list[Budget] = field(default_factory=list)  # of the client boundary where it was asked for
     unmeasured: list[Unmeasured] = field(default_factory=list)
     quality: list[QualityEntry] = field(default_factory=list)
-
-    def boundary(self, otherwise: str) -> str:
-        """The boundary of the report's headline."""
-        return CLIENT if self.headline else otherwise
 
     def hypotheses(self, rows: list[Hypothesis], limits: Mapping[str, float]) -> list[Hypothesis]:
         """The hypotheses with what the logs tell of them."""
         return rows if self.result is None else with_service(rows, self.result, limits)
 
 
-def check(boundary: str, logs: Sequence[str | Path]) -> None:
-    """Raises UsageError for the client boundary without a token log."""
+def check(boundary: str, logs: Sequence[str | Path], clocks: Mapping[str, str]) -> None:
+    """Raises UsageError for the client boundary, or for clocks, without a token log."""
+    if clocks and not logs:
+        raise UsageError(
+            "--token-clock",
+            "",
+            "there is no token log whose clocks it could name",
+            "give one with --token-log FILE",
+        )
     if boundary == CLIENT and not logs:
         raise UsageError(
             "--boundary",
@@ -78,7 +80,6 @@ def of(
     return AfterDevice(
         account.result,
         account.tokens,
-        account.result.budget if boundary == CLIENT else [],
         unmeasured(account.result),
         [entry for log in logs for entry in log.quality],
     )
@@ -91,6 +92,15 @@ def _path_of(
     by_rank = {rank.rank: rank for rank in ranks}
     if boundary == HOST:
         return None, "the steps of this report end on the host; use --boundary client or device"
+    path, why = _any_path(joint, by_rank, focus, zero_ns)
+    if path is not None and len(path.windows) < 2:
+        return None, "fewer than two steps are explained: which one a token is from cannot be told"
+    return path, why
+
+
+def _any_path(
+    joint: JointReport, by_rank: Mapping[int, Rank], focus: int, zero_ns: int | None
+) -> tuple[DevicePath | None, str]:
     if joint.paths is not None:
         account = joint.paths.account
         host = by_rank[account.reference_rank].host

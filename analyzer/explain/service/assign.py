@@ -3,8 +3,8 @@
 By the device completion that the log has: the step that ends nearest to it. Else by the emission: the last step that
 was complete when the token was emitted, one step per token of a request, in order. An output path that is longer than
 a step emits a token when later steps are complete already: then another delay fits better. A delay is preferred where
-all tokens find a step and other delays leave some without one, or where the time from completion to emission scatters
-clearly less with it.
+with it alone every token of whole requests has a step and every step a token, or where the time from completion to
+emission scatters clearly less with it.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ CLEARLY = 1.25
 MOST_STEPS_LATE = 4
 TRIES_PER_STEP = 2
 LEAST_TO_JUDGE = 8
+EVER = int(np.iinfo(np.int64).max)
 
 
 @dataclass(frozen=True)
@@ -56,11 +57,13 @@ def by_completion(completion_ns: IntArray, ends_ns: IntArray) -> Assignment:
     return Assignment(step, "completion", 0, int((step == NO_STEP).sum()))
 
 
-def by_emission(request: IntArray, emission_ns: IntArray, ends_ns: IntArray) -> Assignment:
+def by_emission(
+    request: IntArray, emission_ns: IntArray, ends_ns: IntArray, *, whole_requests: bool
+) -> Assignment:
     """Tokens (n,) sorted by (request, token) against ``ends_ns``: (w,) ends of windows with work, ascending.
 
     ``emission_ns`` does not go back within a request. Tokens that were emitted together are from as many steps where
-    so many lie since the emission before, else all from the last one.
+    so many lie since the emission before, else all from the last one. ``whole_requests``: each has its first token.
     """
     n = len(request)
     known = np.flatnonzero(emission_ns != ABSENT)
@@ -70,14 +73,22 @@ def by_emission(request: IntArray, emission_ns: IntArray, ends_ns: IntArray) -> 
     first = known[np.flatnonzero(np.diff(together, prepend=-1))]
     usual = int(np.median(np.diff(ends_ns)))
     tries: list[tuple[IntArray, int]] = []
-    for number in range(MOST_STEPS_LATE * TRIES_PER_STEP + 1):
-        delay = number * usual // TRIES_PER_STEP
-        found, ambiguous = _latest(request[first], emission_ns[first], ends_ns, delay, usual)
-        if not any(np.array_equal(found, other) for other, _ in tries):
-            tries.append((found, ambiguous))
-    best, method = _best(tries, emission_ns[first], ends_ns)
+    late = [
+        (number * usual // TRIES_PER_STEP, usual) for number in range(MOST_STEPS_LATE * TRIES_PER_STEP + 1)
+    ]
+    for delay, after_end in [*late, (0, EVER)]:
+        found, ambiguous = _latest(request[first], emission_ns[first], ends_ns, delay, after_end)
+        tries.append((found, ambiguous))
+    spread_out = [_spread_out(found, request[first], together) for found, _ in tries]
+    perfect = [
+        whole_requests
+        and _one_to_one(found, len(ends_ns))
+        and not any(np.array_equal(found, other) for other in spread_out[:at])
+        for at, found in enumerate(spread_out)
+    ]
+    best, method = _best([found for found, _ in tries], perfect, emission_ns[first], ends_ns)
     step = np.full(n, NO_STEP, np.int64)
-    step[known] = _spread_out(tries[best][0], request[first], together)
+    step[known] = spread_out[best]
     ambiguous = tries[best][1]
     return Assignment(step, method, ambiguous, int((step == NO_STEP).sum()) - ambiguous)
 
@@ -102,21 +113,31 @@ def _spread_out(of_emission: IntArray, request: IntArray, together: IntArray) ->
     return result
 
 
-def _best(tries: list[tuple[IntArray, int]], emission_ns: IntArray, ends_ns: IntArray) -> tuple[int, str]:
+def _one_to_one(step: IntArray, windows: int) -> bool:
+    """Whether every token has a step and every step a token."""
+    return bool((step != NO_STEP).all()) and len(np.unique(step)) == windows
+
+
+def _best(
+    tries: list[IntArray], perfect: list[bool], emission_ns: IntArray, ends_ns: IntArray
+) -> tuple[int, str]:
     """Which assignment, and whether something decides for it."""
-    matched = [int((step != NO_STEP).sum()) for step, _ in tries]
-    most = max(matched)
-    whole = [at for at, count in enumerate(matched) if count == len(emission_ns)]
-    if len(whole) == 1:
-        return whole[0], "fit"
-    candidates = whole or [at for at, count in enumerate(matched) if 2 * count >= most]
-    spreads = [_spread(tries[at][0], emission_ns, ends_ns) for at in candidates]
+    if sum(perfect) == 1:
+        return perfect.index(True), "fit"
+    matched = [int((step != NO_STEP).sum()) for step in tries]
+    # the last try gives steps to tokens long after the last one: only where all fits
+    candidates = [at for at, count in enumerate(matched[:-1]) if 2 * count >= max(matched[:-1])] or [0]
+    candidates = [
+        at
+        for k, at in enumerate(candidates)
+        if not any(np.array_equal(tries[at], tries[o]) for o in candidates[:k])
+    ]
+    spreads = [_spread(tries[at], emission_ns, ends_ns) for at in candidates]
     order = np.argsort(spreads, kind="stable")
-    if len(order) == 1:
-        return candidates[0], "latest"
-    first, second = (spreads[at] for at in order[:2])
-    if max(matched) >= LEAST_TO_JUDGE and second > CLEARLY * first:
-        return candidates[int(order[0])], "fit"
+    if len(order) > 1 and max(matched) >= LEAST_TO_JUDGE:
+        first, second = (spreads[at] for at in order[:2])
+        if second > CLEARLY * first:
+            return candidates[int(order[0])], "fit"
     return candidates[0], "latest"
 
 
@@ -130,12 +151,15 @@ def _spread(step: IntArray, emission_ns: IntArray, ends_ns: IntArray) -> float:
 
 
 def _latest(
-    request: IntArray, emission_ns: IntArray, ends_ns: IntArray, delay_ns: int, usual_ns: int
+    request: IntArray, emission_ns: IntArray, ends_ns: IntArray, delay_ns: int, after_end_ns: int
 ) -> tuple[IntArray, int]:
-    """The last step at least ``delay_ns`` before each emission; of tokens that share one the earlier ones go back."""
+    """The last step at least ``delay_ns`` before each emission; of tokens that share one the earlier ones go back.
+
+    Tokens due longer than ``after_end_ns`` after the last step are of none.
+    """
     due = emission_ns - delay_ns
     step = np.searchsorted(ends_ns, due, side="right") - 1
-    step[due - ends_ns[-1] > usual_ns] = len(ends_ns)  # from a step after the last window
+    step[due - ends_ns[-1] > after_end_ns] = len(ends_ns)  # from a step after the last window
     result = np.full(len(step), NO_STEP, np.int64)
     ambiguous = 0
     edges = np.flatnonzero(np.diff(request, prepend=request[0] - 1, append=request[-1] + 1))

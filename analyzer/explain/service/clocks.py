@@ -10,7 +10,7 @@ skew from network delay measurements, 1999).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -19,8 +19,11 @@ from analyzer.tokens import IntArray
 
 FloatArray = npt.NDArray[np.float64]
 
-SAME_HOST_MOST_NS = 5_000_000
-"""A smallest delay above this between two programs of one host is not believed where the delays scatter far less."""
+SAME_HOST_MOST_NS = 50_000_000
+"""A smallest delay above this between two programs of one host is not believed where the delays scatter far less.
+
+Above what a delayed acknowledgement of TCP holds back (40 ms on Linux) and proxies on the way take.
+"""
 SCATTER = 10
 """So many times the usual excess over it a smallest delay has to be, for that."""
 FEW = 0.01
@@ -38,6 +41,8 @@ class Offset:
     ``base_ns`` at ``origin_ns`` (of the later clock) is taken off, and ``slope`` times the time from there.
     ``interval_ns``: what causality allows for clock offset, None where nothing bounds it. ``same``: one clock, then
     nothing is taken off. ``smallest_ns``: smallest difference seen. ``early``: differences below zero.
+    ``drift_doubt_ns``: so much of a delay may be in what is taken off for drift; ``drift_excess_ns``: so far away from
+    the line stay all differences in some third of the log, so much too little may be taken off there.
     """
 
     same: bool
@@ -48,6 +53,7 @@ class Offset:
     interval_ns: tuple[int | None, int | None] = (None, None)
     smallest_ns: int | None = None
     drift_doubt_ns: int = 0
+    drift_excess_ns: int = 0
     early: int = 0
     pairs: int = 0
 
@@ -81,7 +87,12 @@ def compare(
     if not why:
         return Offset(True, "", interval_ns=(0, 0), smallest_ns=smallest, early=early, pairs=len(difference))
     slope, origin, base, doubt = _lower_line(later_ns, difference)
-    return Offset(False, why, base, slope, origin, interval, smallest, doubt, early, len(difference))
+    line = Offset(
+        False, why, base, slope, origin, interval, smallest, doubt, early=early, pairs=len(difference)
+    )
+    return replace(
+        line, drift_excess_ns=_farthest_third(later_ns, difference - line.at(later_ns)) if slope else 0
+    )
 
 
 def _why_not_one(
@@ -128,6 +139,12 @@ def _lower_line(later_ns: IntArray, difference: IntArray) -> tuple[float, int, i
     height = y0 - slope * x0
     doubt = max(height, height + slope * span)
     return float(slope), origin, smallest + int(np.floor(height)), int(np.ceil(doubt))
+
+
+def _farthest_third(later_ns: IntArray, left: IntArray) -> int:
+    """The largest of the smallest distances in each third of the log's time, of thirds that hold any."""
+    third = (later_ns - later_ns.min()) * 3 // (int(later_ns.max() - later_ns.min()) + 1)
+    return max(int(left[third == at].min()) for at in range(3) if (third == at).any())
 
 
 def _lower_hull(x: FloatArray, y: FloatArray) -> FloatArray:

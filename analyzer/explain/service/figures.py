@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from analyzer.diagnosis import GapPart, Stage
 from analyzer.explain.service.assign import NO_STEP
 from analyzer.explain.service.clocks import Offset
-from analyzer.explain.service.gaps import PARTS, Gaps
+from analyzer.explain.service.gaps import Gaps
 from analyzer.explain.service.placed import Placed
 from analyzer.stats import quantile
+from analyzer.tables import TOKEN_PARTS
 from analyzer.tokens import ABSENT, IntArray
 
 STAGES = ("output", "transport", "buffering")
@@ -27,7 +29,7 @@ def stages(logs: Sequence[Placed]) -> list[Stage]:
     """Every stage that any log tells. What several tokens share counts once."""
     result = []
     for name in STAGES:
-        values, groups, doubt, above = [], [], [], False
+        values, groups, doubt, above, at_least = [], [], [], False, False
         for number, placed in enumerate(logs):
             found, group = _of_stage(placed, name)
             if not len(found):
@@ -36,8 +38,12 @@ def stages(logs: Sequence[Placed]) -> list[Stage]:
             groups.append(group + (number << 48))
             doubt.append((len(found), *_doubt(placed, name, found)))
             above |= _above(placed, name)
+            at_least |= (
+                name == "output" and placed.assignment is not None and placed.assignment.method == "latest"
+            )
         if values:
-            result.append(_stage(name, np.concatenate(values), np.concatenate(groups), doubt, above=above))
+            stage = _stage(name, np.concatenate(values), np.concatenate(groups), doubt, above=above)
+            result.append(msgspec.structs.replace(stage, at_least=at_least))
     return result
 
 
@@ -64,6 +70,7 @@ def _doubt(placed: Placed, name: str, values: IntArray) -> tuple[int, int]:
         # the smallest one seen is larger than the smallest there is, by about the distance to the next
         two = np.partition(values, 1)[:2] if len(values) > 1 else np.zeros(2, np.int64)
         high += offset.drift_doubt_ns + int(two.max() - two.min())
+        low += offset.drift_excess_ns
     return low, high
 
 
@@ -145,5 +152,5 @@ def gap_parts(gaps: Sequence[Gaps], groups: IntArray) -> list[GapPart]:
             p95_ns=quantile(part_ns[:, at], 0.95),
             mean_interval_ns=_not_negative(mean_interval(part_ns[:, at], groups)),
         )
-        for at, name in enumerate(PARTS)
+        for at, name in enumerate(TOKEN_PARTS)
     ]

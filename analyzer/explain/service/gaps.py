@@ -17,10 +17,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from analyzer.tables import TOKEN_PARTS
 from analyzer.tokens import ABSENT, IntArray
 
-PARTS = ("device", "output", "transport", "buffering", "unsplit")
-DEVICE, OUTPUT, TRANSPORT, BUFFERING, UNSPLIT = range(5)
+DEVICE, OUTPUT, TRANSPORT, BUFFERING, UNSPLIT = range(len(TOKEN_PARTS))
 BoolArray = npt.NDArray[np.bool_]
 
 
@@ -116,7 +116,7 @@ def _last_of_run(request: IntArray, shared: IntArray, values: IntArray) -> IntAr
 class Gaps:
     """Gaps between receipts of neighbouring tokens of one request. ``token``: (g,) row of the later one.
 
-    ``part_ns``: (g, 5) by PARTS; each row sums to ``gap_ns``.
+    ``part_ns``: (g, 5) by TOKEN_PARTS; each row sums to ``gap_ns``.
     """
 
     token: IntArray
@@ -144,7 +144,7 @@ def split(way: Way, token: IntArray, begin_ns: IntArray) -> IntArray:
         (OUTPUT, way.held_ns),
         (BUFFERING, way.completion_ns),
     )
-    parts = np.zeros((len(token), len(PARTS)), np.int64)
+    parts = np.zeros((len(token), len(TOKEN_PARTS)), np.int64)
     upper = np.maximum(way.receipt_ns[token], begin_ns)
     unknown = np.zeros(len(token), bool)  # since the last known instant one was not logged
     for label, instants in chain:

@@ -135,14 +135,22 @@ def _assigned(
     elif (emission != ABSENT).any():
         if clocks.server != capture:
             return None, _other("emissions", "server", clocks.server, capture)
-        found = by_emission(log.request, not_back(log.request, emission), ends)
+        found = by_emission(log.request, not_back(log.request, emission), ends, whole_requests=_whole(log))
     else:
         if clocks.client != capture:
             return None, _other("receipts", "client", clocks.client, capture)
-        found = by_emission(log.request, not_back(log.request, receipt), ends)
+        found = by_emission(log.request, not_back(log.request, receipt), ends, whole_requests=_whole(log))
     if not (found.step != NO_STEP).any():
         return None, "none of its tokens is from a step of the capture"
     return found, ""
+
+
+def _whole(log: TokenLog) -> bool:
+    """Whether every request has its first token, counted from 0 or 1, and all that follow."""
+    starts = np.flatnonzero(np.diff(log.request, prepend=-1))
+    firsts, lasts = log.token[starts], log.token[np.append(starts[1:], len(log)) - 1]
+    counts = np.diff(np.append(starts, len(log)))
+    return bool((firsts == firsts[0]).all() and firsts[0] in (0, 1) and (lasts - firsts + 1 == counts).all())
 
 
 def _other(what: str, side: str, name: str | None, capture: str) -> str:

@@ -186,9 +186,9 @@ MEASURABLE: tuple[Entry, ...] = (
         disproof="with output processing removed (or run afterwards) the step takes as long as before",
         discriminating_check="device completion against server emission against client receipt",
         how_to_measure="mark output processing by ranges (`--output-ranges REGEX` names them); for the time after "
-        "the server: a token log with server emission and client receipt times",
+        "the server: a token log (`--token-log FILE`, docs/service.md)",
         overlaps_with=("synchronization",),
-        beyond="transport and buffering after the server's own work are not in this capture",
+        beyond="transport and buffering after the server's own work are in no trace: a token log tells them",
     ),
     Entry(
         id="profiler-distortion",

@@ -8,6 +8,7 @@ the name of the clock, one per log. Other columns are ignored.
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -68,7 +69,8 @@ def read_csv(path: Path) -> TokenLog:
         return "skip"
 
     try:
-        names = pa_csv.open_csv(path).schema.names
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            names = next(csv.reader(file), [])
         table = pa_csv.read_csv(
             path,
             read_options=pa_csv.ReadOptions(use_threads=False),
@@ -80,7 +82,7 @@ def read_csv(path: Path) -> TokenLog:
                 null_values=["", "null", "NULL", "None", "nan", "NaN"],
             ),
         )
-    except (pa.ArrowInvalid, pa.ArrowKeyError, UnicodeDecodeError) as error:
+    except (pa.ArrowInvalid, pa.ArrowKeyError, csv.Error, UnicodeDecodeError) as error:
         raise TraceError(str(path), "", f"is no CSV: {_short(error)}", COLUMNS_HINT) from error
     columns = {name: table.column(name).to_pylist() for name in table.column_names}
     lines = _lines_without(lines_of_bad, table.num_rows)

@@ -8,9 +8,8 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from analyzer.analysis import Analysis
 from analyzer.diagnosis import Diagnosis, Stage
-from analyzer.explain.focus import shown_rank
+from analyzer.explain.focus import leading_budgets, shown_rank
 from analyzer.model import IntArray
-from analyzer.report.budgets import leading
 from analyzer.report.figures.marks import number
 from analyzer.report.figures.palette import GROUP_COLOURS, Fill
 from analyzer.report.figures.sheet import Entry, Sheet
@@ -32,9 +31,7 @@ MOST_POINTS = 2_000
 def draw(analysis: Analysis) -> Sheet | str:
     """Two panels of cumulative shares; a text says why there is nothing to draw."""
     tokens, service = analysis.tokens, analysis.diagnosis.service
-    if service is None:
-        return "no token log was given"
-    if tokens is None:
+    if tokens is None or service is None:
         return "the tokens are not part of this result"
     gaps = tokens.gap_ns[tokens.gap_ns >= 0]
     if not len(gaps):
@@ -82,7 +79,7 @@ def _note(stages: list[Stage]) -> str:
 
 def _steps(diagnosis: Diagnosis) -> IntArray:
     """Lengths of the device steps of the leading phase that its budget rests on."""
-    for budget in leading(diagnosis):
+    for budget in leading_budgets(diagnosis.budget):
         if diagnosis.global_ is not None:
             windows = [w for w in diagnosis.global_.windows if w.phase == budget.phase]
             return np.array([w.end_ns - w.start_ns for w in windows if not (w.empty or w.left_out)], np.int64)
