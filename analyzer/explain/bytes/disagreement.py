@@ -59,9 +59,9 @@ def findings_of(
     if beyond:
         ranks = ", ".join(map(str, beyond))
         found.append(
-            f"rank {ranks}: {sum(beyond.values()):,} launches moved more bytes under Nsight Compute than their duration"
-            " in the trace allows; they count as not measured. Its runs flush the caches unless told not to:"
-            " --cache-control none"
+            f"rank {ranks}: more bytes under Nsight Compute than the duration in the trace allows, in"
+            f" {sum(beyond.values()):,} of its kernels' launches; they count as not measured. Its runs flush the caches"
+            " unless told not to: --cache-control none"
         )
     return found
 
