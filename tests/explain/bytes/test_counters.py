@@ -81,6 +81,7 @@ def test_bytes_of_nsight_compute_over_durations_of_the_trace_decide(tmp_path: Pa
     assert (row.measured.kind, row.measured.value) == ("measurement", 50_000)
     assert "Nsight Compute" in row.measured.name
     assert [line.event for line in row.evidence] == ["gemm"]
+    assert "by the ledger alone (a model) 0.0 to 83.3 % of rank 0's own step" in row.verdict_note
     assert measured(found) == MeasuredBytes(
         by="nsight-compute", bytes=50e6, interval=(50e6, 50e6), of_kernel_time=1.0, disagreement=0.0
     )
