@@ -67,7 +67,7 @@ def findings_of(
 
 
 def with_disagreement(rows: Sequence[Hypothesis], ranks: Sequence[RankBytes]) -> list[Hypothesis]:
-    """The hypotheses about peaks with what the ledger says beside counters, and where the two contradict one another."""
+    """The hypotheses about peaks with what the ledger says beside counters, and where the two contradict each other."""
     apart_in = {
         row.phase: _sentence(row, m) for row in ranks for m in row.measured if apart(m, row.modelled_bytes)
     }
