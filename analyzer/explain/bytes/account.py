@@ -94,10 +94,10 @@ def _left_out(given: Given) -> list[str]:
     tensors = unplaced(given.ledger) if given.ledger is not None else []
     if not tensors:
         return []
-    size = sum(tensor.bytes for tensor in tensors)
+    number, size = sum(tensor.tensors for tensor in tensors), sum(tensor.bytes for tensor in tensors)
     return [
-        f"{sum(tensor.tensors for tensor in tensors)} tensors of the checkpoint ({size:,} bytes) are in no entry of the ledger: floors and modelled"
-        " bytes are too low by what of them a step reads"
+        f"{number:,} {'tensor' if number == 1 else 'tensors'} of the checkpoint ({size:,} bytes): in no entry of the"
+        " ledger. Floors and modelled bytes are too low by what of them a step reads"
     ]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from analyzer.diagnosis import Hypothesis, MeasuredBytes, RankBytes
-from analyzer.explain.bytes.evidence import BANDWIDTH
+from analyzer.explain.bytes.evidence import BANDWIDTH, COMPUTE
 from analyzer.explain.rank_report import RankReport
 
 APART = 0.20
@@ -59,22 +59,34 @@ def findings_of(
     if beyond:
         ranks = ", ".join(map(str, beyond))
         found.append(
-            f"rank {ranks}: {sum(beyond.values()):,} launches moved more bytes under Nsight Compute than their duration"
-            " in the trace allows; they count as not measured. Its runs flush the caches unless told not to:"
-            " --cache-control none"
+            f"rank {ranks}: more bytes under Nsight Compute than the duration in the trace allows, in"
+            f" {sum(beyond.values()):,} of its kernels' launches; they count as not measured. Its runs flush the caches"
+            " unless told not to: --cache-control none"
         )
     return found
 
 
 def with_disagreement(rows: Sequence[Hypothesis], ranks: Sequence[RankBytes]) -> list[Hypothesis]:
-    """The hypotheses, the one about bandwidth with a note where counters contradict the ledger in its phase."""
-    phases = {
+    """The hypotheses about peaks with what the ledger says beside counters, and where the two contradict each other."""
+    apart_in = {
         row.phase: _sentence(row, m) for row in ranks for m in row.measured if apart(m, row.modelled_bytes)
+    }
+    modelled = {
+        (id_, row.phase, row.rank): share
+        for row in ranks
+        for id_, share in ((BANDWIDTH, row.near_bandwidth_modelled), (COMPUTE, row.near_peak_modelled))
+        if share is not None
     }
     result = []
     for row in rows:
-        told = phases.get(row.phase) if row.id == BANDWIDTH else None
-        if told is not None:
-            row = msgspec.structs.replace(row, verdict_note="; ".join(filter(None, (row.verdict_note, told))))
-        result.append(row)
+        notes = [row.verdict_note]
+        share = modelled.get((row.id, row.phase, row.rank)) if row.rank is not None else None
+        if share is not None and row.measured is not None and row.measured.kind == "measurement":
+            low, high = (100 * end for end in share.interval)
+            notes.append(
+                f"by the ledger alone (a model) {low:.1f} to {high:.1f} % of rank {row.rank}'s own step"
+            )
+        if row.id == BANDWIDTH:
+            notes.append(apart_in.get(row.phase, ""))
+        result.append(msgspec.structs.replace(row, verdict_note="; ".join(filter(None, notes))))
     return result

@@ -81,6 +81,7 @@ def test_bytes_of_nsight_compute_over_durations_of_the_trace_decide(tmp_path: Pa
     assert (row.measured.kind, row.measured.value) == ("measurement", 50_000)
     assert "Nsight Compute" in row.measured.name
     assert [line.event for line in row.evidence] == ["gemm"]
+    assert "by the ledger alone (a model) 0.0 to 83.3 % of rank 0's own step" in row.verdict_note
     assert measured(found) == MeasuredBytes(
         by="nsight-compute", bytes=50e6, interval=(50e6, 50e6), of_kernel_time=1.0, disagreement=0.0
     )
@@ -144,7 +145,7 @@ def test_a_short_name_that_two_kernels_share_is_neither(tmp_path: Path) -> None:
 def test_bytes_that_a_duration_does_not_hold_are_not_measured_and_said(tmp_path: Path) -> None:
     found = diagnosed(tmp_path, two_kernels(), ("gemm", 80), ("attn", 1), size=50)
     assert found.bytes is not None
-    assert any("1 launches moved more bytes" in text for text in found.bytes.findings)
+    assert any("in 1 of its kernels' launches" in text for text in found.bytes.findings)
     assert shares(of(found)) == (0, 0, 50)
 
 
