@@ -176,4 +176,7 @@ class CollectiveCost(msgspec.Struct, frozen=True, kw_only=True):
     calls_per_step: float
     median_duration_ns: int  # over ranks and calls
     naive_ns_total: int  # of each size: calls x median duration
+    naive_transfer_ns_total: (
+        int | None
+    )  # of each size: calls x median transfer; None where a size has no split call
     path_ns_total: dict[str, int]  # collective.transfer, collective.wait, collective.unsplit

@@ -110,6 +110,27 @@ def test_unknown_sizes_say_so(tmp_path: Path) -> None:
     assert row.remedy is not None and "--include-json=true" in row.remedy
 
 
+def test_a_switch_of_protocol_hidden_in_one_name_is_no_line(tmp_path: Path) -> None:
+    """From 128 KiB on twice the latency and a tenth of the slope; the sizes themselves are measured all the same."""
+    elements = [2**at for at in range(11, 23, 2)]
+
+    def ops(rank: int, step: int) -> tuple[Op, ...]:
+        calls = [
+            meet(
+                elements=size,
+                transfer_ns=(5_000 + size // 20 if size < 2**16 else 20_000 + size // 200) + 10 * step,
+            )
+            for size in elements
+        ]
+        return (host(50_000 + 10_000 * rank), *calls)
+
+    row = price(tmp_path, ops, steps=12)
+    assert row.alpha_ns is None and row.reason_if_absent is not None
+    assert "latency is no line over size: with 6 sizes" in row.reason_if_absent
+    assert [point.bytes for point in row.points] == [2 * size for size in elements]
+    assert {point.fitted_ns for point in row.points} == {None}
+
+
 def test_no_growth_with_size_leaves_a_lower_bound(tmp_path: Path) -> None:
     def ops(rank: int, step: int) -> tuple[Op, ...]:
         jitter = (step * 7919 + 13) % 400
@@ -230,7 +251,7 @@ def test_the_published_product_and_share(tmp_path: Path) -> None:
     analysis = analyzed(team(2, ops, steps=3), tmp_path)
     row = only_cost(analysis)
     assert (row.scope, row.calls_per_step, row.median_duration_ns) == ("global", 92, 58_700)
-    assert row.naive_ns_total == row.windows * 5_400_400
+    assert row.naive_ns_total == row.naive_transfer_ns_total == row.windows * 5_400_400
     step = row.step_ns_total / row.windows
     assert step == pytest.approx(281.6e6, rel=0.01)
     assert round(100 * row.naive_ns_total / row.windows / 281.6e6, 2) == 1.92
@@ -265,10 +286,14 @@ def test_a_hidden_collective_costs_nothing_on_the_path_and_all_of_the_product(tm
 
 
 def test_a_late_rank_is_in_the_product_and_not_on_the_path(tmp_path: Path) -> None:
-    """The median duration of a call holds half of the waiting; the path is with the late rank meanwhile."""
-    row = only_cost(analyzed(team(2, of_sizes(4_096, apart_ns=400_000)), tmp_path))  # type: ignore[arg-type]
-    assert row.path_ns_total["collective.transfer"] == row.windows * 10_041
-    assert row.path_ns_total["collective.wait"] == 0
+    """Rank 1 waits 400 us for rank 2, rank 0 twice as long; the path is with rank 2 meanwhile."""
+    row = only_cost(analyzed(team(3, of_sizes(4_096, apart_ns=400_000)), tmp_path))  # type: ignore[arg-type]
+    assert row.median_duration_ns == 410_041
+    assert row.naive_ns_total == row.windows * 410_041
+    assert row.naive_transfer_ns_total == row.windows * 10_041
+    assert row.path_ns_total == {
+        "collective.transfer": row.windows * 10_041, "collective.wait": 0, "collective.unsplit": 0
+    }  # fmt: skip
 
 
 def test_without_a_common_path_every_rank_has_its_own_costs(tmp_path: Path) -> None:
@@ -276,6 +301,7 @@ def test_without_a_common_path_every_rank_has_its_own_costs(tmp_path: Path) -> N
     row = only_cost(analyzed(run, tmp_path, recording=Recording(lost_ranks=frozenset({1}))))
     assert (row.scope, row.rank, row.calls_per_step) == ("rank", 0, 1)
     assert row.naive_ns_total == sum(row.path_ns_total.values())
+    assert row.naive_transfer_ns_total is None
     assert row.path_ns_total["collective.unsplit"] > row.windows * 10_041
 
 

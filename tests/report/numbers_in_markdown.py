@@ -141,7 +141,7 @@ def _prices(data: dict[str, Any]) -> Iterator[int | Fraction]:
     """Costs per step and as shares of the step, bandwidths in GB/s and ratios with two decimals."""
     for row in data["collective_costs"]:
         path = sum(row["path_ns_total"].values())
-        for ns in (row["naive_ns_total"], path, row["path_ns_total"]["collective.transfer"]):
+        for ns in (row["naive_ns_total"], row["naive_transfer_ns_total"] or 0, path):
             yield from _ratio(ns, row["windows"])
             yield from _ratio(ns, row["step_ns_total"])
         yield from (1000 * ratio for ratio in _ratio(row["naive_ns_total"], path))

@@ -107,6 +107,7 @@ def cost(**changes: Any) -> CollectiveCost:
         "calls_per_step": 4.0,
         "median_duration_ns": 58_700,
         "naive_ns_total": 469_600,
+        "naive_transfer_ns_total": 320_000,
         "path_ns_total": {"collective.transfer": 200_000, "collective.wait": 0, "collective.unsplit": 34_800},
     }
     return CollectiveCost(**{**values, **changes})

@@ -12,6 +12,7 @@ from analyzer.categories import CATEGORY_NAMES, Category
 from analyzer.diagnosis import CollectiveCost, GlobalWindow, Window
 from analyzer.explain.ranks.collectives import kinds_of, steps_of
 from analyzer.explain.ranks.joint_report import JointReport, used_globally
+from analyzer.explain.ranks.transfers import latencies
 from analyzer.explain.windows import used_windows
 from analyzer.model import IntArray
 from analyzer.stats import quantile
@@ -42,12 +43,13 @@ class _Steps:
 
 @dataclass(frozen=True)
 class _Known:
-    """What does not depend on the phase, by group: the (k,) size and step of each call.
+    """What does not depend on the phase, by group: the (k,) size, transfer and step of each call.
 
     ``steps``: by rank, None all together.
     """
 
     bytes: list[IntArray]
+    transfer_ns: list[IntArray]
     steps: Mapping[int | None, list[IntArray]]
 
 
@@ -74,6 +76,7 @@ def _known(joint: JointReport) -> _Known:
             np.array([-1 if kind.bytes is None else kind.bytes for kind in kinds_of(calls, parts)], np.int64)
             for calls in groups
         ],
+        [latencies(calls, parts) if len(calls) else np.empty(0, np.int64) for calls in groups],
         {
             rank: [steps_of(calls, np.arange(len(calls)), parts, windows) for calls in groups]
             for rank, windows in of_window.items()
@@ -127,21 +130,21 @@ def _rows(joint: JointReport, steps: _Steps, known: _Known) -> list[CollectiveCo
         inside = np.flatnonzero(np.isin(known.steps[steps.rank][group], steps.wanted))
         operation = np.array(calls.operation, dtype=object)[inside]
         for op in sorted(set(operation.tolist())):
-            rows.append(_cost(calls, steps, group, op, inside[operation == op], known.bytes[group]))
+            rows.append(_cost(calls, steps, group, op, inside[operation == op], known))
     return sorted(rows, key=lambda row: (-row.naive_ns_total, row.group, row.op))
 
 
-def _cost(
-    calls: Calls, steps: _Steps, group: int, op: str, rows: IntArray, sizes: IntArray
-) -> CollectiveCost:
+def _cost(calls: Calls, steps: _Steps, group: int, op: str, rows: IntArray, known: _Known) -> CollectiveCost:
     duration, present = calls.end_ns - calls.start_ns, calls.present
     if steps.rank is not None:
         only = np.arange(len(calls.group.members)) == calls.group.members.index(steps.rank)
         present = present & only
-    naive = 0
+    naive, transfers, sizes = 0, [], known.bytes[group]
     for size in np.unique(sizes[rows]).tolist():
         mine = rows[sizes[rows] == size]
         naive += len(mine) * quantile(duration[mine][present[mine]], 0.5)
+        split = mine[calls.split[mine]]
+        transfers.append(len(mine) * quantile(known.transfer_ns[group][split], 0.5) if len(split) else None)
     path = steps.path_ns.get((group, op), np.zeros(len(KINDS), np.int64))
     return CollectiveCost(
         phase=steps.phase,
@@ -155,5 +158,6 @@ def _cost(
         calls_per_step=len(rows) / len(steps.windows),
         median_duration_ns=quantile(duration[rows][present[rows]], 0.5),
         naive_ns_total=naive,
+        naive_transfer_ns_total=None if None in transfers else sum(ns for ns in transfers if ns is not None),
         path_ns_total={CATEGORY_NAMES[kind]: int(path[at]) for at, kind in enumerate(KINDS)},
     )

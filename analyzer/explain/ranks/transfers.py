@@ -87,7 +87,7 @@ def kinds_of_calls(
             continue
         kinds, sizes = _kinds(calls, by_rank), _sizes(calls, parts)
         step = steps_of(calls, np.arange(len(calls)), parts, counted)
-        latency = _latencies(calls, parts)
+        latency = latencies(calls, parts)
         beside = contended(calls, joint, by_rank)
         codes = {kind: code for code, kind in enumerate(dict.fromkeys(kinds))}
         code_of = np.array([codes[kind] for kind in kinds], np.int64)
@@ -125,7 +125,7 @@ def _sizes(calls: Calls, parts: Mapping[int, RankPart]) -> IntArray:
     return size
 
 
-def _latencies(calls: Calls, parts: Mapping[int, RankPart]) -> IntArray:
+def latencies(calls: Calls, parts: Mapping[int, RankPart]) -> IntArray:
     """(k,) transfer of each call: the shortest duration; of a send and a receive until the receiver has it."""
     latency = shortest(calls, np.arange(len(calls)))
     pairs = np.array([operation == "send/recv" for operation in calls.operation], bool) & calls.split
