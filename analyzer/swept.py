@@ -6,6 +6,7 @@ never 0.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal
 
 import msgspec
@@ -180,10 +181,20 @@ class Sweep(msgspec.Struct, frozen=True, kw_only=True):
 
     def to_json(self) -> bytes:
         """Pretty and deterministic, newline at the end."""
-        strict_json.require_finite([*self.cells, *self.lines, *self.batching])
-        parts = [row.share for row in (self.kv_context, *self.kv_by_cell.values()) if row.share is not None]
-        strict_json.require_finite(parts)
+        strict_json.require_finite(_structs(self))
         return strict_json.encode(self)
+
+
+def _structs(value: object) -> Iterator[msgspec.Struct]:
+    """A result and every struct inside it."""
+    if isinstance(value, msgspec.Struct):
+        yield value
+        for inner in msgspec.structs.asdict(value).values():
+            yield from _structs(inner)
+    elif isinstance(value, dict):
+        yield from (found for inner in value.values() for found in _structs(inner))
+    elif isinstance(value, list):
+        yield from (found for inner in value for found in _structs(inner))
 
 
 def from_json(data: bytes, path: str) -> Sweep:

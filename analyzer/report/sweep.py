@@ -114,11 +114,16 @@ def _answer_table(sweep: Sweep) -> str:
             "**UNDECLARED**" if line.cache_initialization is None else cell(line.cache_initialization, 24),
             ", ".join(f"{one:,}" for one in sorted({*line.places})),
             slope_text(line),
-            f"**{SHORT[line.finding]}**" + ("; no line describes it" if line.described is False else ""),
+            f"**{SHORT[line.finding]}**{_limits(line)}",
         ]
         for line in sweep.lines
     ]
     return table(header, rows, left=(0, 1, 2, 3, 5)) if rows else ""
+
+
+def _limits(line: Line) -> str:
+    text = "; no line describes it" if line.described is False else ""
+    return text + ("; no evidence: CACHE INITIALIZATION UNDECLARED" if _label(line) else "")
 
 
 def _label(line: Line) -> str:

@@ -24,6 +24,9 @@ UNITS: Mapping[Axis, tuple[float, str]] = {
 WORDS: Mapping[Axis, str] = {"context": "tokens of context", "batch": "sequences"}
 ATTENTION = frozenset({"attention", "kv_cache"})
 """Classes (by the part before the first dot) of attention, indexers among it, and of what writes its cache."""
+UNDECLARED = (
+    " CACHE INITIALIZATION UNDECLARED: what the caches held is not known, so this is no evidence of growth."
+)
 MISFIT_P = 0.01
 """Residuals less likely than this from the noise of the steps are no noise ..."""
 MISFIT_SHARE = 0.01
@@ -92,7 +95,8 @@ def _line(cells: Sequence[CellData], axis: Axis, at: int | None, cache: str | No
         between_runs=line.between_runs,
         pieces=_pieces(whole, places),
         finding=finding,
-        statement=_statement(axis, finding, line, places, described, whole),
+        statement=_statement(axis, finding, line, places, described, whole)
+        + (UNDECLARED if axis == "context" and cache is None else ""),
     )
 
 

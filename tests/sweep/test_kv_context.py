@@ -7,12 +7,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from analyzer.errors import TraceError
+from analyzer.errors import InvariantError, TraceError
 from analyzer.explain.swept_context import read_sweep, sweep_use, with_sweep
 from analyzer.sweep import Given, sweep
 from analyzer.sweep.kv_context import TWO
-from analyzer.swept import Sweep
-from tests.sweep.builder import diagnosis, manifested, run
+from analyzer.swept import Estimated, Sweep
+from tests.sweep.builder import diagnosis, manifested, run, steps_of
 
 HELD = {
     pin: pin
@@ -138,3 +138,18 @@ def test_a_sweep_is_read_back_equal_and_other_files_are_refused(tmp_path: Path) 
         read_sweep(path)
     with pytest.raises(TraceError, match="No such file"):
         read_sweep(tmp_path / "none.json")
+
+
+def test_a_classes_error_is_that_of_its_mean_over_the_steps() -> None:
+    # steps of 100 us and -1, 2, 0, -2, 1, 1, -1, 0: squares sum to 12, of 8 steps; neighbours are not correlated
+    rows = {row.class_: row for row in diagnosis(steps_of(100)).classes}
+    assert rows["attention"].path_error_ns == pytest.approx(1_000 * (12 / 7 / 8) ** 0.5)
+    assert rows["gemm"].path_error_ns == 0
+    assert {row.path_error_ns for row in diagnosis([100, 101, 99, 100]).classes} == {None}
+
+
+def test_a_number_that_is_none_is_never_written() -> None:
+    found = sweep(grown(10))
+    line = msgspec.structs.replace(found.lines[0], slope=Estimated(value=float("nan"), ci95=None))
+    with pytest.raises(InvariantError):
+        msgspec.structs.replace(found, lines=[line]).to_json()

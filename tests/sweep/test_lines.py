@@ -117,3 +117,10 @@ def test_caches_initialized_otherwise_are_never_on_one_line() -> None:
         ("synthetic", [3_000, 8_000]),
     ]
     assert any("several ways" in note for note in found.notes)
+
+
+def test_the_order_of_the_runs_changes_no_line() -> None:
+    runs = over_context({1_000: 30, 2_000: 43, 4_000: 58, 8_000: 103})
+    found, again = sweep(runs), sweep(runs[::-1])
+    assert found.lines == again.lines
+    assert found.kv_context == again.kv_context

@@ -54,9 +54,11 @@ def test_an_undeclared_cache_is_shouted_and_makes_no_evidence() -> None:
     assert found.cache_undeclared == ["c1", "c2", "c4", "c8"]
     assert "CACHE INITIALIZATION UNDECLARED of all 4 cells" in cache_warning(found)
     assert found.kv_context.verdict == "inconclusive"
+    assert "CACHE INITIALIZATION UNDECLARED" in found.lines[0].statement
     text = render_sweep(found)
     assert text.index("CACHE INITIALIZATION UNDECLARED") < text.index("## The grid")
     assert "**UNDECLARED**" in text
+    assert "**grows**; no evidence: CACHE INITIALIZATION UNDECLARED" in text
     declared = sweep([run(f"c{at}", 20 + 10 * at, context=1_000 * at) for at in (1, 2, 4, 8)])
     assert declared.kv_context.verdict == "supported"
     assert cache_warning(declared) == ""
