@@ -77,11 +77,13 @@ def _fit_answer(fit: ScalingFit) -> str:
     if fit.serial_share is None:
         return f"{split}: **no serial share**, as a part of it is negative."
     text = f"{split}: serial share **{share(fit.serial_share, 2)}**{share_interval(fit.serial_share_ci95)}."
-    if fit.growing_ns > 0 and fit.own_serial_share is not None:
+    if fit.growing_ns > 0:
         text += (
             f" Of S, {ms(fit.growing_ns)} ms are added by what grows with the ranks: a price of the ranks, no serial"
-            f" time of the program. Without it the serial share is {share(fit.own_serial_share, 2)}."
+            " time of the program."
         )
+    if fit.growing_ns > 0 and fit.own_serial_share is not None:
+        text += f" Without it the serial share is {share(fit.own_serial_share, 2)}."
     return text
 
 

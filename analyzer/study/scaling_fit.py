@@ -59,7 +59,9 @@ def fitted(runs: Sequence[CountedRun]) -> tuple[ScalingFit, list[CategoryFit]]:
         serial_share=None if share is None else share[0],
         serial_share_ci95=None if share is None else share[1],
         growing_ns=growing,
-        own_serial_share=None if share is None else (serial - growing) / (serial + parallel),
+        own_serial_share=None
+        if share is None or serial < growing
+        else (serial - growing) / (serial + parallel),
         residuals_ns=None if exact else residuals,
         rms_residual_ns=None if exact else math.sqrt(sum(one**2 for one in residuals) / len(residuals)),
         misfit_p=line.misfit_p,

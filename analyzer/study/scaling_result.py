@@ -80,7 +80,9 @@ class ScalingFit(msgspec.Struct, frozen=True, kw_only=True):
     serial_share: float | None  # S / (S + P); None where S or P is negative
     serial_share_ci95: Interval | None
     growing_ns: float
-    own_serial_share: float | None  # (S - growing) / (S + P); None as serial_share is
+    own_serial_share: (
+        float | None
+    )  # (S - growing) / (S + P); None where that or serial_share would be negative
     residuals_ns: list[float] | None  # measured - fitted, in the order of the used runs; None: exact
     rms_residual_ns: float | None
     misfit_p: float | None  # of residuals as large, if steps' noise were all that scatters

@@ -59,6 +59,14 @@ def test_what_only_several_ranks_have_grows_with_them() -> None:
     assert fit.own_serial_share == pytest.approx(0.2)
 
 
+def test_growth_that_outweighs_s_leaves_no_share_of_its_own() -> None:
+    """Kernels of 16 and 3 ms have S = -4 / 3, a transfer of 3 ms grows to 4: S = 8 / 3 in all."""
+    fit, _ = fitted([flat(1, 16 * MS), flat(4, 3 * MS, transfer=3 * MS)])
+    assert fit.serial_ns == pytest.approx(8 / 3 * MS)
+    assert fit.serial_share is not None
+    assert fit.own_serial_share is None
+
+
 def test_what_differs_by_next_to_nothing_does_not_grow() -> None:
     _, categories = fitted([flat(1, 10 * MS, transfer=100), flat(4, 4 * MS, transfer=200)])
     assert categories[1].behaviour == "not told"

@@ -62,7 +62,8 @@ def draw(scaling: Scaling) -> Sheet | str:
         ax.text(
             x[at], total / NS_PER_MS, f"{ms(float(total))} ms", ha="center", va="bottom", fontweight="bold"
         )
-    ax.set_xlim(-0.7, max(len(counts), 3) - 0.3)
+    middle, reach = (len(counts) - 1) / 2, max(len(counts), 3) / 2 + 0.2
+    ax.set_xlim(middle - reach, middle + reach)
     ax.set_ylim(0, 1.1 * float(whole.max()) / NS_PER_MS)
     ax.set_xticks(list(x), [of_ranks(count) for count in counts])
     plain_ticks(ax, "y", 6)
