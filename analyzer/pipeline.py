@@ -134,7 +134,11 @@ def analyze(
     service = after_device.of(
         token_logs(options.token_logs), joint, focus.rank.rank, zero, options.boundary, options.token_clocks
     )
-    explained = service.hypotheses([advice.verdict(row) for row in hypotheses], limits)
+    explained = service.hypotheses(
+        [advice.verdict(row) for row in hypotheses],
+        limits,
+        cautions.distortion(capture, reports, limits),
+    )
     diagnosis = Diagnosis(
         format=FORMAT,
         format_version=FORMAT_VERSION,

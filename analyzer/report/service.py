@@ -15,7 +15,7 @@ PHASES_SHOWN = 4
 PART_WORDS = {
     "device": "before the token was complete on the device",
     "output": "from completion to the server's emission",
-    "transport": "from the emission until the client's kernel had it",
+    "transport": "from the emission until it reached the client",
     "buffering": "held for other tokens: emitted together, read together, read late",
     "unsplit": "an instant between was not logged or is not on this clock",
 }

@@ -33,9 +33,11 @@ class AfterDevice:
     unmeasured: list[Unmeasured] = field(default_factory=list)
     quality: list[QualityEntry] = field(default_factory=list)
 
-    def hypotheses(self, rows: list[Hypothesis], limits: Mapping[str, float]) -> list[Hypothesis]:
-        """The hypotheses with what the logs tell of them."""
-        return rows if self.result is None else with_service(rows, self.result, limits)
+    def hypotheses(
+        self, rows: list[Hypothesis], limits: Mapping[str, float], distorted: str
+    ) -> list[Hypothesis]:
+        """The hypotheses with what the logs tell of them. ``distorted``: why absolute verdicts are weakened, or ""."""
+        return rows if self.result is None else with_service(rows, self.result, limits, distorted)
 
 
 def check(boundary: str, logs: Sequence[str | Path], clocks: Mapping[str, str]) -> None:

@@ -64,13 +64,16 @@ _MINE = tuple(
 
 
 def with_service(
-    rows: Sequence[Hypothesis], service: Service, limits: Mapping[str, float]
+    rows: Sequence[Hypothesis], service: Service, limits: Mapping[str, float], distorted: str
 ) -> list[Hypothesis]:
-    """The hypotheses with `output-path` measured to the client, for every phase that has client windows."""
-    return [_measured(row, service, limits) if row.id == ID else row for row in rows]
+    """The hypotheses with `output-path` measured to the client, for every phase that has client windows.
+
+    ``distorted``: why absolute verdicts are weakened, or "".
+    """
+    return [_measured(row, service, limits, distorted) if row.id == ID else row for row in rows]
 
 
-def _measured(row: Hypothesis, service: Service, limits: Mapping[str, float]) -> Hypothesis:
+def _measured(row: Hypothesis, service: Service, limits: Mapping[str, float], distorted: str) -> Hypothesis:
     windows, _ = used_windows(service.windows, row.phase)
     step = np.array([window.end_ns - window.start_ns for window in windows], np.int64)
     if not step.sum():
@@ -82,6 +85,7 @@ def _measured(row: Hypothesis, service: Service, limits: Mapping[str, float]) ->
     undeclared = row.verdict == "unmeasured"
     if verdict == "contradicted" and undeclared:
         verdict = "inconclusive"
+    weakened = [f"supported, under distortion: {distorted}"] if verdict == "supported" and distorted else []
     work = sum(window.recorded_work_ns for window in windows)
     words = _WORDS[_largest(windows)]
     return msgspec.structs.replace(
@@ -89,7 +93,7 @@ def _measured(row: Hypothesis, service: Service, limits: Mapping[str, float]) ->
         scope=SCOPE,
         rank=service.rank,
         verdict=verdict,
-        verdict_note="; ".join(_notes(windows, service, undeclared=undeclared)),
+        verdict_note="; ".join([*weakened, *_notes(windows, service, undeclared=undeclared)]),
         share=Share(value=value, interval=(low, high)),
         measured=Measured(
             name=QUANTITY,

@@ -66,7 +66,7 @@ class Figures:
         }
 
 
-def file_names(names: Iterable[str] = (*NAMES, *OF_TOKENS)) -> list[str]:
+def file_names(names: Iterable[str] = NAMES) -> list[str]:
     """Every file name that a run can write into the folder of figures."""
     return [name + suffix for name in names for suffix in SUFFIXES]
 

@@ -14,6 +14,7 @@ from analyzer.analysis import Analysis
 from analyzer.diagnosis import Hypothesis, Service
 from analyzer.errors import UsageError
 from analyzer.explain.focus import headline_budgets
+from analyzer.explain.service.verdict import with_service
 from analyzer.model import Capture
 from tests.explain.service.captures import ends, log_of, one_gpu, two_gpus, without_output_ranges
 
@@ -226,3 +227,16 @@ def test_windows_and_gaps_are_partitions_whatever_the_log(
     assert sum(part.total_ns for part in service.parts) == service.gap_ns_total
     for budget in service.budget:
         assert sum(budget.path_ns_total.values()) == budget.step_ns_total
+
+
+def test_a_distorted_capture_weakens_what_is_supported(
+    capture: Capture, complete: list[int], tmp_path: Path
+) -> None:
+    rows = [("r", step, None, end + 900 * US, end + 950 * US) for step, end in enumerate(complete)]
+    diagnosis = joined(capture, log_of(tmp_path, rows), token_clocks=ONE).diagnosis
+    assert diagnosis.service is not None
+    limits = diagnosis.constants.thresholds
+    (row,) = with_service(
+        [row for row in diagnosis.hypotheses if row.id == "output-path"], diagnosis.service, limits, "lost"
+    )
+    assert row.verdict == "supported" and row.verdict_note.startswith("supported, under distortion: lost")
