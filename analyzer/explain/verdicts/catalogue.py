@@ -249,39 +249,6 @@ BETWEEN_RANKS: tuple[Entry, ...] = (
 """Measured where all ranks of a group are in the capture; elsewhere what ``UNMEASURED`` says of them."""
 
 
-_RATES_COULD = INSIDE_GRAPH | {Category.PRIOR_WORK}
-
-RATES: tuple[Entry, ...] = (
-    Entry(
-        id="bandwidth-bound",
-        claim="Kernels on the path run at the memory bandwidth.",
-        quantity="path time of kernels near the memory bandwidth",
-        categories=frozenset({Category.KERNEL}),
-        could_belong=_RATES_COULD,
-        needs=("device", f"{DRAM_COUNTERS} or {LEDGER_BYTES}"),
-        intervention="move fewer bytes: lower precision, fusion, more reuse of what is read",
-        disproof="the same kernels with half the bytes take as long",
-        discriminating_check="HBM counters beside the byte ledger",
-        how_to_measure="",
-        overlaps_with=("kernel-bound", "compute-bound"),
-    ),
-    Entry(
-        id="compute-bound",
-        claim="Kernels on the path run at the arithmetic peak.",
-        quantity="path time of kernels near the arithmetic peak",
-        categories=frozenset({Category.KERNEL}),
-        could_belong=_RATES_COULD,
-        needs=("device", f"{TENSOR_COUNTERS} or {LEDGER_FLOP}"),
-        intervention="fewer or cheaper operations: lower precision where quality allows, sparsity, less recomputation",
-        disproof="the same kernels with half the arithmetic take as long",
-        discriminating_check="tensor-pipe counters on these kernels",
-        how_to_measure="",
-        overlaps_with=("kernel-bound", "bandwidth-bound"),
-    ),
-)
-"""Measured where counters or a ledger are given; elsewhere what ``UNMEASURED`` says of them."""
-
-
 UNMEASURED: tuple[Open, ...] = (
     Open(
         id="bandwidth-bound",
@@ -339,3 +306,28 @@ UNMEASURED: tuple[Open, ...] = (
         disproof="at a tenth of the context the step takes as long",
     ),
 )
+
+
+def _rate(id_: str, peak: str, facts: str, other: str) -> Entry:
+    """A hypothesis about a peak where counters or a ledger are given, in the words of ``UNMEASURED``."""
+    words = next(entry for entry in UNMEASURED if entry.id == id_)
+    return Entry(
+        id=id_,
+        claim=words.claim,
+        quantity=f"path time of kernels near the {peak}",
+        categories=frozenset({Category.KERNEL}),
+        could_belong=INSIDE_GRAPH | {Category.PRIOR_WORK},
+        needs=("device", facts),
+        intervention=words.intervention,
+        disproof=words.disproof,
+        discriminating_check=words.discriminating_check,
+        how_to_measure=words.how_to_measure,
+        overlaps_with=(*words.overlaps_with, other),
+    )
+
+
+RATES: tuple[Entry, ...] = (
+    _rate("bandwidth-bound", "memory bandwidth", f"{DRAM_COUNTERS} or {LEDGER_BYTES}", "compute-bound"),
+    _rate("compute-bound", "arithmetic peak", f"{TENSOR_COUNTERS} or {LEDGER_FLOP}", "bandwidth-bound"),
+)
+"""Measured where counters or a ledger are given; elsewhere what ``UNMEASURED`` says of them."""
