@@ -13,7 +13,7 @@ import numpy as np
 from analyzer.across.waits import ALONE, MISSING_RANK, MISSING_RECORD, ONE_WAY_CALL
 from analyzer.diagnosis import AlphaBeta, PriceInterval
 from analyzer.explain.ranks.joint_report import JointReport
-from analyzer.explain.ranks.price_points import contention, points_of
+from analyzer.explain.ranks.price_points import both, contention, points_of, rounded
 from analyzer.explain.ranks.transfers import KindOfCalls, Transfers, kinds_of_calls
 from analyzer.latency_fit import MISFIT, LatencyLine, Samples, fit_latency
 
@@ -88,7 +88,7 @@ def _row(found: KindOfCalls, hosts: dict[int, str | None], topology: str | None)
         ranks=list(members),
         hosts=sorted({host for rank in members if (host := hosts[rank]) is not None}),
         topology=topology,
-        alpha_ns=None if fit is None else fit.line.alpha_ns,
+        alpha_ns=None if fit is None else rounded(fit.line.alpha_ns),
         beta_bytes_per_s=beta,
         ci95=interval,
         sizes=len(np.unique(transfers.bytes[transfers.bytes >= 0])),
@@ -103,7 +103,7 @@ def _row(found: KindOfCalls, hosts: dict[int, str | None], topology: str | None)
         interval_over=None if fit is None else fit.over,
         size_ratio=points[-1].bytes / points[0].bytes if len(points) > 1 else None,
         latency_ratio=points[-1].median_ns / points[0].median_ns if len(points) > 1 else None,
-        residual_spread=None if fit is None else fit.spread,
+        residual_spread=None if fit is None else rounded(fit.spread),
         reason_if_absent=None if absent is None else absent[0],
         remedy=None if absent is None else absent[1],
         notes=[] if fit is None else [*_notes(fit, transfers), *_on_clocks(found)],
@@ -166,9 +166,9 @@ def _too_little(transfers: Transfers) -> tuple[str, str] | None:
 def _bandwidth(line: LatencyLine) -> tuple[float | None, PriceInterval]:
     """Beta, None where latency may not depend on size at all, and the intervals."""
     low, high = line.ns_per_byte_ci95
-    ends = (1e9 / high if high > 0 else None, 1e9 / low if low > 0 else None)
-    beta = 1e9 / line.ns_per_byte if line.ns_per_byte > 0 and low > 0 else None
-    return beta, PriceInterval(alpha_ns=line.alpha_ci95, beta_bytes_per_s=ends)
+    ends = (rounded(1e9 / high) if high > 0 else None, rounded(1e9 / low) if low > 0 else None)
+    beta = rounded(1e9 / line.ns_per_byte) if line.ns_per_byte > 0 and low > 0 else None
+    return beta, PriceInterval(alpha_ns=both(line.alpha_ci95), beta_bytes_per_s=ends)
 
 
 def _notes(fit: _Fit, transfers: Transfers) -> list[str]:

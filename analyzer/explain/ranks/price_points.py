@@ -18,6 +18,16 @@ DRAWS = 400
 AnyArray = IntArray | npt.NDArray[np.float64]
 
 
+def rounded(value: float) -> float:
+    """Six significant digits: more are neither known nor the same on every processor."""
+    return float(f"{value:.6g}")
+
+
+def both(interval: tuple[float, float]) -> tuple[float, float]:
+    """Both ends rounded."""
+    return rounded(interval[0]), rounded(interval[1])
+
+
 def points_of(transfers: Transfers, line: LatencyLine | None) -> list[PriceOfSize]:
     """One row per size, ascending; calls of unknown size have none."""
     return [
@@ -38,8 +48,8 @@ def _point(transfers: Transfers, size: int, line: LatencyLine | None) -> PriceOf
         median_ns=quantile(latency, 0.5),
         p05_ns=quantile(latency, 0.05),
         p95_ns=quantile(latency, 0.95),
-        fitted_ns=None if line is None else float(line.at(np.array([size]))[0]),
-        fitted_ci95_ns=None if line is None else line.interval_at(size),
+        fitted_ns=None if line is None else rounded(float(line.at(np.array([size]))[0])),
+        fitted_ci95_ns=None if line is None else both(line.interval_at(size)),
         contended_calls=len(beside),
         contended_ratio=ratio,
         contended_ratio_ci95=interval,
@@ -65,7 +75,7 @@ def _ratio(beside: AnyArray, alone: AnyArray) -> tuple[float, tuple[float, float
     generator = np.random.default_rng(SEED)
     drawn = _medians(beside, generator) / _medians(alone, generator)
     low, high = np.quantile(drawn, [0.025, 0.975])
-    return float(np.median(beside) / np.median(alone)), (float(low), float(high))
+    return rounded(float(np.median(beside) / np.median(alone))), both((float(low), float(high)))
 
 
 def _medians(values: AnyArray, generator: np.random.Generator) -> npt.NDArray[np.float64]:
