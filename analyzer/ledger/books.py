@@ -104,7 +104,7 @@ def _entries(key: Key, found: Sum, layout: Parallel) -> list[Entry]:
             name=key.name,
             dtype=key.dtype,
             tensors=tensors or None,
-            flop=flop or None,
+            flop=flop,
             flop_dtype=dtype if flop else None,
         )
         for (size, tensors, flop), ranks in alike.items()

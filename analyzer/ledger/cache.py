@@ -101,6 +101,7 @@ class Cache:
             step.state_dtype,
             both * state * BITS[step.state_dtype] / 8,
             f"{state} elements per sequence and layer on each rank",
+            flop=None,
         )
         self._add(
             layer,
@@ -109,10 +110,11 @@ class Cache:
             step.compute_dtype,
             both * window * BITS[step.compute_dtype] / 8,
             f"{window} elements per sequence and layer on each rank",
+            flop=None,
         )
 
     def _add(
-        self, layer: int, kind: Kind, name: str, dtype: str, size: float, source: str, flop: int | None = None
+        self, layer: int, kind: Kind, name: str, dtype: str, size: float, source: str, flop: int | None = 0
     ) -> None:
         key = Key(self.books.layout.stage_of(layer), "attention", kind, name, dtype)
         found = self.books.open(key, "model", source)
@@ -120,5 +122,7 @@ class Cache:
             found.bytes[place] += size
             if found.flop is not None and flop:
                 found.flop[place] += flop
-        if flop:
+        if flop is None:
+            found.flop = None
+        elif flop:
             found.flop_dtypes.add(ARITHMETIC.get(self.step.compute_dtype))

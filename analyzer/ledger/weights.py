@@ -190,7 +190,6 @@ class Weights:
         bits = (inputs or 0) * min(wide, arithmetic_bits(arithmetic, wide)) + (mine.outputs or 0) * wide
         into = Key(key.stage, key.phase, "activations", ACTIVATIONS, self.step.compute_dtype)
         found = self.books.open(into, "model", ACTIVATIONS_SOURCE)
-        found.flop = None
         found.bytes[place] += tokens * bits / 8
 
     def _embedding(self, inventory: Inventory) -> None:
@@ -209,7 +208,6 @@ class Weights:
             else ""
         )
         found = self.books.open(Key(0, "embedding", kind, "embedding rows", dtype), "model", source)
-        found.flop = None
         for place in range(self.layout.ranks_per_stage):
             found.bytes[place] += float(rows * table.shape[1] * BITS[dtype] / 8)
             found.tensors[place] += 1

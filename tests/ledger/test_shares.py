@@ -192,6 +192,7 @@ def test_what_a_ledger_takes_for_granted_stands_in_it(tmp_path: Path) -> None:
         "2 key/value heads are replicated over 4 ranks: each reads one head",
         "attention in 2 of 2 layers reaches back 9 tokens at most",
         "activations: each matrix product reads its input once",
+        "arithmetic is that of matrix products and of attention over the cache",
         "not counted: 1 tensor of 8 bytes (no rule knows it)",
     ]
     found = [text for text in ledger.workload.assumptions if not text.startswith("its data is not there")]
