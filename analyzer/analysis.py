@@ -10,7 +10,7 @@ import msgspec
 from analyzer import strict_json
 from analyzer.diagnosis import FORMAT, FORMAT_VERSION, Diagnosis
 from analyzer.errors import TraceError
-from analyzer.tables import DetailTable, QueueTable, SegmentTable
+from analyzer.tables import DetailTable, QueueTable, SegmentTable, TokenTable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,6 +29,8 @@ class Analysis:
     detail: DetailTable | None = None
     global_segments: SegmentTable | None = None
     """The global paths of all steps: ``window`` is the global window, ``rank`` where the segment lies."""
+    tokens: TokenTable | None = None
+    """Every token of the token logs; None without one."""
 
     def windows(self) -> pd.DataFrame:
         """One row per step and rank, with a column per category and exposure label."""
@@ -100,9 +102,10 @@ class Analysis:
 
 def _rows_with_floats(diagnosis: Diagnosis) -> list[msgspec.Struct]:
     rows: list[msgspec.Struct] = [*diagnosis.kernels, *diagnosis.hypotheses, *diagnosis.quality]
-    rows += diagnosis.collectives
+    rows += [*diagnosis.collectives, *diagnosis.classes]
     rows += [*diagnosis.kernel_shapes, *diagnosis.graph_replays, *diagnosis.look_first]
     rows += [diagnosis.whatif] if diagnosis.whatif is not None else []
+    rows += diagnosis.bytes.with_floats() if diagnosis.bytes is not None else []
     rows += [diagnosis.constants, *(rank.constants for rank in diagnosis.ranks)]
     parts = (part for row in diagnosis.hypotheses for part in (row.share, row.measured))
     return rows + [part for part in parts if part is not None]

@@ -18,6 +18,7 @@ import pandas as pd
 from analyzer.categories import BINDING_NAMES, CATEGORY_NAMES, EXPOSURE_NAMES
 from analyzer.diagnosis import (
     ClassTime,
+    ClientWindow,
     Collective,
     CollectiveCost,
     Diagnosis,
@@ -34,7 +35,15 @@ from analyzer.diagnosis import (
     Spread,
     Window,
 )
-from analyzer.tables import NO_EVENT, DetailKind, DetailTable, QueueTable, SegmentTable
+from analyzer.tables import (
+    NO_EVENT,
+    TOKEN_PARTS,
+    DetailKind,
+    DetailTable,
+    QueueTable,
+    SegmentTable,
+    TokenTable,
+)
 
 OVERLAPS = ("collective_under_kernel", "copy_under_kernel", "kernel_under_kernel")
 WINDOW_COLUMNS = (
@@ -180,7 +189,23 @@ COLLECTIVE_SIZE_COLUMNS = (
 )
 LATE_RANK_COLUMNS = _columns_of(LateRank)
 GLOBAL_WINDOW_COLUMNS = _columns_of(GlobalWindow)
+CLIENT_WINDOW_COLUMNS = (
+    *(name for name in ClientWindow.__struct_fields__ if name != "path_ns"),
+    *(f"path_ns.{name}" for name in CATEGORY_NAMES.values()),
+)
 QUEUE_COLUMNS = tuple(field.name for field in fields(QueueTable))
+TOKEN_INSTANTS = ("completion_ns", "held_ns", "emission_ns", "last_emission_ns", "arrival_ns", "receipt_ns")
+TOKEN_COLUMNS = (
+    "log",
+    "request",
+    "token",
+    "window",
+    "zero_ns",
+    *TOKEN_INSTANTS,
+    "buffering_ns",
+    "gap_ns",
+    *(f"gap_ns.{name}" for name in TOKEN_PARTS),
+)
 DETAIL_COLUMNS = ("rank", "window", "lane", "kind", "depth", "start_ns", "end_ns", "name", "class")
 
 Row = tuple[Any, ...]
@@ -226,7 +251,8 @@ def _spread(values: dict[str, int] | None, names: Iterable[str]) -> list[int | N
 
 def budget_rows(diagnosis: Diagnosis) -> Iterable[Row]:
     """The rows of ``BUDGET_COLUMNS``."""
-    for row in diagnosis.budget:
+    client = diagnosis.service.budget if diagnosis.service is not None else []
+    for row in [*diagnosis.budget, *client]:
         yield (
             row.phase,
             row.scope,
@@ -338,6 +364,30 @@ def detail_rows(diagnosis: Diagnosis, table: DetailTable | None) -> Iterable[Row
         of_class = table.names[class_] if class_ >= 0 else None
         yield (detail.rank, detail.window, table.lanes[lane], kinds[kind], depth, start, end,
                table.names[name], of_class)  # fmt: skip
+
+
+def client_window_rows(diagnosis: Diagnosis) -> Iterable[Row]:
+    """The rows of ``CLIENT_WINDOW_COLUMNS``; none without a token log."""
+    plain = [name for name in ClientWindow.__struct_fields__ if name != "path_ns"]
+    for window in diagnosis.service.windows if diagnosis.service is not None else ():
+        yield (*(getattr(window, name) for name in plain), *window.path_ns.values())
+
+
+def token_rows(table: TokenTable | None) -> Iterable[Row]:
+    """The rows of ``TOKEN_COLUMNS``; what was not logged is None."""
+    if table is None:
+        return
+    instants = [getattr(table, name) for name in TOKEN_INSTANTS]
+    for at in range(len(table)):
+        window, buffering, gap = (
+            None if value < 0 else value
+            for value in (int(table.window[at]), int(table.buffering_ns[at]), int(table.gap_ns[at]))
+        )
+        parts = [None] * len(TOKEN_PARTS) if gap is None else table.part_ns[at].tolist()
+        times = [None if column[at] == NO_EVENT else int(column[at]) for column in instants]
+        log = int(table.log[at])
+        yield (table.logs[log], table.requests[table.request[at]], int(table.token[at]), window,
+               table.zero_ns[log], *times, buffering, gap, *parts)  # fmt: skip
 
 
 def _frame(rows: Iterable[Row], columns: Sequence[str]) -> pd.DataFrame:

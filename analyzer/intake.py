@@ -12,13 +12,15 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import TypeVar
 
-from analyzer.errors import UsageError
+from analyzer.errors import TraceError, UsageError
 from analyzer.model import Capture, StoredTrace, Trace
 from analyzer.progress import NoProgress, Progress
 from analyzer.readers.assemble import assemble
 from analyzer.readers.registry import expand, read_file
 from analyzer.readers.run import find_run
+from analyzer.readers.service_log import find_logs, read_token_log
 from analyzer.stored import outlines, store
+from analyzer.tokens import TokenLog
 
 _NO_PROGRESS = NoProgress()
 A = TypeVar("A")
@@ -168,6 +170,26 @@ def _filtered(capture: Capture, keep: Sequence[bool]) -> Capture:
         stored=tuple(capture.stored[at] for at in kept) if capture.stored else (),
         records=tuple(capture.records[at] for at in kept) if capture.records else (),
     )
+
+
+def find_token_logs(paths: Paths) -> list[Path]:
+    """The logs of our own client in the folders among ``paths``, each once."""
+    folders = [Path(path).expanduser() for path in _listed(paths)]
+    found = [log for folder in folders if folder.is_dir() for log in find_logs(folder)]
+    return list({log.resolve(): log for log in found}.values())
+
+
+def token_logs(paths: Sequence[str | Path]) -> list[TokenLog]:
+    """The token logs that are given, folders standing for the logs in them. Raises TraceError."""
+    logs: list[TokenLog] = []
+    for path in map(Path, paths):
+        found = find_logs(path) if path.is_dir() else [path]
+        if not found:
+            raise TraceError(
+                str(path), "", "the folder holds no token log of this client", "give the log itself"
+            )
+        logs += map(read_token_log, found)
+    return logs
 
 
 def on_one_zero(capture: Capture) -> tuple[Capture, int | None]:

@@ -100,3 +100,36 @@ class DetailTable:
 
     def __len__(self) -> int:
         return len(self.start_ns)
+
+
+TOKEN_PARTS = ("device", "output", "transport", "buffering", "unsplit")
+"""What the gap between two tokens of a request is made of."""
+
+
+@dataclass(frozen=True)
+class TokenTable:
+    """Every token of the token logs; lives in service.csv. (n,) columns, sorted by (log, request, token).
+
+    Instants are ns relative to the diagnosis' ``time_zero_ns`` where the log is joined, else to ``zero_ns`` of its log;
+    ``NO_EVENT`` where not logged. The parts of the gap before the token are -1 for a request's first one.
+    """
+
+    log: npt.NDArray[np.int32]  # index into logs
+    request: npt.NDArray[np.int32]  # index into requests
+    token: npt.NDArray[np.int64]
+    window: npt.NDArray[np.int64]  # index of the step it is from, -1 none
+    completion_ns: npt.NDArray[np.int64]
+    held_ns: npt.NDArray[np.int64]  # until the last token emitted with it was complete
+    emission_ns: npt.NDArray[np.int64]
+    last_emission_ns: npt.NDArray[np.int64]  # of the last token read with it
+    arrival_ns: npt.NDArray[np.int64]
+    receipt_ns: npt.NDArray[np.int64]
+    buffering_ns: npt.NDArray[np.int64]  # -1 not known
+    gap_ns: npt.NDArray[np.int64]
+    part_ns: npt.NDArray[np.int64]  # (n, 5) by TOKEN_PARTS
+    logs: tuple[str, ...]
+    requests: tuple[str, ...]
+    zero_ns: tuple[int, ...]  # epoch time of 0 of each log's instants
+
+    def __len__(self) -> int:
+        return len(self.token)

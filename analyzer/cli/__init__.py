@@ -14,7 +14,11 @@ from analyzer.analysis import Analysis
 from analyzer.cli import calc
 from analyzer.cli import compare as comparing
 from analyzer.cli import history as keeping
+from analyzer.cli import ledger as bytes_moved
 from analyzer.cli import options as opt
+from analyzer.cli import scaling as scales
+from analyzer.cli import speculation as speculating
+from analyzer.cli import sweep as sweeping
 from analyzer.cli import whatif as predicting
 from analyzer.cli.console import GateError, ending, out, say, warn
 from analyzer.cli.doctor import EXAMPLE, doctor
@@ -67,8 +71,13 @@ def diagnose(
     manifest: opt.ManifestOption = None,
     dispatch: opt.Dispatch = None,
     output_ranges: opt.OutputRanges = None,
+    token_log: opt.TokenLogs = None,
+    token_clock: opt.TokenClock = None,
     rules: opt.RulesOption = None,
     threshold: opt.Threshold = None,
+    ledger: opt.LedgerOption = None,
+    counters: opt.CountersOption = None,
+    sweep: opt.SweepOption = None,
     jobs: opt.Jobs = 1,
     output: opt.Output = None,
     format_: opt.FormatOption = opt.Format.MD,
@@ -97,6 +106,11 @@ def diagnose(
             rules=tuple(rules or ()),
             thresholds=opt.thresholds(threshold),
             jobs=jobs,
+            ledger=ledger,
+            counters=tuple(counters or ()),
+            sweep=None if sweep is None else str(sweep),
+            token_logs=_token_logs(traces, token_log),
+            token_clocks=opt.token_clocks(token_clock),
         )
         kept = keeping.opened(store)
         which = Selection(opt.rank_pattern(rank_regex), opt.rank_list(ranks), device, manifest)
@@ -111,6 +125,13 @@ def diagnose(
             out(analysis.to_json())
         elif report is not None:
             _summary(analysis, report, quiet=quiet)
+
+
+def _token_logs(traces: Sequence[str], given: list[Path] | None) -> tuple[Path, ...]:
+    """Those that were given, else those of our own client beside the traces."""
+    from analyzer.intake import find_token_logs
+
+    return tuple(given) if given else tuple(find_token_logs(list(traces)))
 
 
 def _refuse_nothing(_: Capture) -> None:
@@ -207,7 +228,13 @@ def inspect(
 
 app.command(epilog=comparing.EXAMPLE, no_args_is_help=True)(comparing.compare)
 
+app.command(epilog=sweeping.EXAMPLE, no_args_is_help=True)(sweeping.sweep)
+
 app.command(epilog=predicting.EXAMPLE, no_args_is_help=True)(predicting.whatif)
+
+app.command(epilog=scales.EXAMPLE, no_args_is_help=True)(scales.scaling)
+
+app.command(epilog=speculating.EXAMPLE, no_args_is_help=True)(speculating.speculation)
 
 app.command(epilog=keeping.EXAMPLE)(keeping.history)
 
@@ -261,6 +288,8 @@ def collect(context: typer.Context) -> None:
 
     raise typer.Exit(collectors.main(context.args, prog="tracebound collect"))
 
+
+app.add_typer(bytes_moved.app)
 
 app.add_typer(calc.app)
 

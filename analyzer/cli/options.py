@@ -15,6 +15,7 @@ from analyzer.errors import UsageError
 
 STEP_CHOICES = ("median", "slowest", "p95")
 MAX_RANKS = 1_000_000
+TOKEN_CLOCKS = ("device", "server", "client")
 STORE_VARIABLE = "TRACEBOUND_STORE"
 """Where ``--store`` may stand instead: a password on a command line is seen by all users of the machine."""
 
@@ -31,6 +32,7 @@ class Boundary(StrEnum):
 
     DEVICE = "device"
     HOST = "host"
+    CLIENT = "client"
 
 
 Traces = Annotated[
@@ -54,7 +56,28 @@ StepIndex = Annotated[
     ),
 ]
 BoundaryOption = Annotated[
-    Boundary, typer.Option(help="Where a step ends: device completion, or the host's own range.")
+    Boundary,
+    typer.Option(
+        help="Where a step ends: device completion, the host's own range, or the client's receipt (needs a token log)."
+    ),
+]
+TokenLogs = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--token-log",
+        metavar="FILE",
+        help="When server and client had each token: CSV, JSON lines, Parquet or a client's log; may be repeated.",
+        show_default=False,
+    ),
+]
+TokenClock = Annotated[
+    str | None,
+    typer.Option(
+        "--token-clock",
+        metavar="WHO=CLOCK,...",
+        help="Names of the token log's clocks, such as server=trace,client=hostB; trace: that of the capture.",
+        show_default=False,
+    ),
 ]
 RankRegex = Annotated[
     str | None,
@@ -94,6 +117,24 @@ RulesOption = Annotated[
         show_default=False,
     ),
 ]
+LedgerOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--ledger",
+        metavar="FILE",
+        help="Byte ledger of these steps (TOML): floors, bandwidth-bound, compute-bound.",
+        show_default=False,
+    ),
+]
+CountersOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--counters",
+        metavar="FILE",
+        help="CSV of Nsight Compute with DRAM bytes of these kernels, RANK=FILE for one rank's; may be repeated.",
+        show_default=False,
+    ),
+]
 Output = Annotated[
     str | None,
     typer.Option(
@@ -106,6 +147,15 @@ FormatOption = Annotated[
 InspectFormat = Annotated[Format, typer.Option("--format", help="json: JSON alone on stdout.")]
 Figures = Annotated[
     bool, typer.Option("--figures/--no-figures", help="Draw the figures (SVG and PNG) beside the report.")
+]
+SweepOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--sweep",
+        metavar="FILE",
+        help="A sweep.json of tracebound sweep: answers kv-context, where this run is of it or pinned alike.",
+        show_default=False,
+    ),
 ]
 Strict = Annotated[bool, typer.Option("--strict", help="Refuse inputs that are cut off or damaged (exit 1).")]
 StoreOption = Annotated[
@@ -185,4 +235,20 @@ def thresholds(values: Sequence[str] | None) -> dict[str, float]:
                 "--threshold", "", f"{value!r} is not NAME=VALUE", "write it as --threshold supported=0.2"
             )
         result[name.strip()] = parsed
+    return result
+
+
+def token_clocks(value: str | None) -> dict[str, str]:
+    """``server=trace,client=hostB`` as a mapping."""
+    result: dict[str, str] = {}
+    for part in (value or "").split(",") if value is not None else ():
+        who, equals, clock = (piece.strip() for piece in part.partition("="))
+        if who not in TOKEN_CLOCKS or not equals or not clock:
+            raise UsageError(
+                "--token-clock",
+                "",
+                f"{part!r} is not WHO=CLOCK with WHO one of {', '.join(TOKEN_CLOCKS)}",
+                "write it as --token-clock server=trace,client=hostB",
+            )
+        result[who] = clock
     return result

@@ -102,7 +102,7 @@ def _pair(a: Diagnosis, b: Diagnosis, left: Budget, right: Budget, work: WorkChe
     delta = {name: mean_b.get(name, 0) - mean_a.get(name, 0) for name in {**mean_a, **mean_b}}
     # The mean as its categories sum to it: both sides are rounded to whole ns before they are subtracted.
     difference = msgspec.structs.replace(step_delta(times_a, times_b), mean=total_b - total_a)
-    comparable = work.same_work in PROVEN and a.boundary == b.boundary and total_b > 0
+    comparable = work.same_work in PROVEN and a.step_boundary == b.step_boundary and total_b > 0
     return PhasePair(
         phase_a=left.phase,
         phase_b=right.phase,

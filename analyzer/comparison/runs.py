@@ -128,7 +128,7 @@ def _side(diagnosis: Diagnosis, head: PhasePair, *, first: bool) -> Side:
     return Side(
         inputs=[one.path for one in diagnosis.inputs],
         kinds=sorted({one.kind for one in diagnosis.inputs}),
-        boundary=diagnosis.boundary,
+        boundary=diagnosis.step_boundary,
         steps_rule=diagnosis.steps.rule,
         phase=phase,
         scope=head.scope,
@@ -160,7 +160,7 @@ def _ranks(pairs: Iterable[PhasePair], head: PhasePair) -> list[tuple[int, int]]
 def _checks(a: Diagnosis, b: Diagnosis, head: PhasePair) -> list[Difference]:
     """What else must be equal: how steps were timed and found, and on what."""
     facts = [
-        ("boundary", a.boundary, b.boundary),
+        ("boundary", a.step_boundary, b.step_boundary),
         ("how steps were found", a.steps.rule, b.steps.rule),
         ("phase", head.phase_a, head.phase_b),
         ("ranks", _numbers(a), _numbers(b)),
@@ -184,13 +184,13 @@ def _profilers(diagnosis: Diagnosis) -> str:
 
 
 def _level(a: Diagnosis, b: Diagnosis, head: PhasePair) -> str:
-    if a.boundary == "host" or b.boundary == "host":
+    if a.step_boundary == "host" or b.step_boundary == "host":
         return "host"
     return "whole replays" if head.replayed_a.whole_replays or head.replayed_b.whole_replays else "kernels"
 
 
 def _speedup_because(a: Diagnosis, b: Diagnosis, head: PhasePair) -> str:
-    if a.boundary != b.boundary:
+    if a.step_boundary != b.step_boundary:
         return "no speedup is claimed: the steps were timed at different boundaries"
     if head.work.same_work not in PROVEN:
         return f"no speedup is claimed: the work is {head.work.same_work}"

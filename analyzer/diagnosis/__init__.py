@@ -6,6 +6,15 @@ Structs mirror ``diagnosis.json`` field by field; ``None`` is "not captured" (li
 
 from __future__ import annotations
 
+from analyzer.diagnosis.bytes import (
+    ByteFloor,
+    Bytes,
+    CounterSource,
+    FloorPart,
+    KindBytes,
+    MeasuredBytes,
+    RankBytes,
+)
 from analyzer.diagnosis.capture import (
     Clock,
     Constants,
@@ -44,7 +53,9 @@ from analyzer.diagnosis.device_work import (
 from analyzer.diagnosis.host_work import HostCulprit, HostRollup, LaunchBill, LookFirst
 from analyzer.diagnosis.quantiles import Quantiles
 from analyzer.diagnosis.root import FORMAT, FORMAT_VERSION, Detail, Diagnosis
+from analyzer.diagnosis.service import ClientWindow, ClockPair, GapPart, Service, Stage, TokenLogRead
 from analyzer.diagnosis.steps import Budget, GlobalAccount, GlobalWindow, Outlier, Rank, Window
+from analyzer.diagnosis.sweep import SweepUse
 from analyzer.diagnosis.verdicts import Evidence, Hypothesis, Measured, MeasureKind, Share, Verdict
 
 __all__ = [
@@ -52,16 +63,23 @@ __all__ = [
     "FORMAT_VERSION",
     "AlphaBeta",
     "Budget",
+    "ByteFloor",
+    "Bytes",
     "ClassTime",
+    "ClientWindow",
     "Clock",
+    "ClockPair",
     "Collective",
     "CollectiveCost",
     "Constants",
+    "CounterSource",
     "Detail",
     "Device",
     "DeviceSpan",
     "Diagnosis",
     "Evidence",
+    "FloorPart",
+    "GapPart",
     "GlobalAccount",
     "GlobalWindow",
     "GraphReplay",
@@ -71,11 +89,13 @@ __all__ = [
     "Input",
     "Kernel",
     "KernelShape",
+    "KindBytes",
     "LateRank",
     "LaunchBill",
     "LookFirst",
     "MeasureKind",
     "Measured",
+    "MeasuredBytes",
     "Outlier",
     "PinnedFact",
     "PriceInterval",
@@ -84,17 +104,22 @@ __all__ = [
     "Quantiles",
     "RangeTime",
     "Rank",
+    "RankBytes",
     "RunFacts",
     "RunRank",
     "SequenceSection",
+    "Service",
     "ShapeReplays",
     "Share",
     "SharedDevice",
     "SmallKernels",
     "Spread",
+    "Stage",
     "StepSequence",
     "StepWork",
     "Steps",
+    "SweepUse",
+    "TokenLogRead",
     "Unmeasured",
     "Verdict",
     "Window",

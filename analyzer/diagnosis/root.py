@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from analyzer.diagnosis.bytes import Bytes
 from analyzer.diagnosis.capture import Constants, Input, Quality, RunFacts, SharedDevice, Steps, Unmeasured
 from analyzer.diagnosis.collectives import AlphaBeta, Collective, CollectiveCost, LateRank
 from analyzer.diagnosis.device_work import (
@@ -18,7 +19,9 @@ from analyzer.diagnosis.device_work import (
     StepWork,
 )
 from analyzer.diagnosis.host_work import HostCulprit, HostRollup, LaunchBill, LookFirst
+from analyzer.diagnosis.service import Service
 from analyzer.diagnosis.steps import Budget, GlobalAccount, Outlier, Rank
+from analyzer.diagnosis.sweep import SweepUse
 from analyzer.diagnosis.verdicts import Hypothesis
 from analyzer.predicted import WhatIf
 
@@ -63,6 +66,7 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     host_culprits: list[HostCulprit]
     hypotheses: list[Hypothesis]
     whatif: WhatIf | None = None
+    service: Service | None = None  # None without a token log
     run: RunFacts | None = None  # None without a manifest
     undeclared: list[str]
     unmeasured: list[Unmeasured]
@@ -81,4 +85,11 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     detail: Detail | None = None
     rules: list[str] = []  # rules files read after the built-in one
     shared_devices: list[SharedDevice] = []
+    bytes: Bytes | None = None  # None: neither a ledger nor counters were given
+    sweep: SweepUse | None = None  # that ``kv-context`` was given
     notes: list[str]
+
+    @property
+    def step_boundary(self) -> str:
+        """Where the steps of ``ranks``, ``global`` and ``budget`` end: those of the client stand in ``service``."""
+        return "device" if self.boundary == "client" else self.boundary

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from analyzer.diagnosis import Budget, GlobalAccount, Rank
+from analyzer.diagnosis import Budget, Diagnosis, GlobalAccount, Rank
+
+_SCOPES = ("rank", "global", "client")
+"""The later, the more it stands for: the path of all ranks, and that to the client where it was asked for."""
 
 
 def mean_step(budget: Budget) -> Fraction:
@@ -14,7 +17,10 @@ def mean_step(budget: Budget) -> Fraction:
 
 
 def leading_budgets(budgets: Sequence[Budget]) -> list[Budget]:
-    """One budget per phase, the phases with the most time first: the global one, else the slowest rank's."""
+    """One budget per phase, the phases with the most time first.
+
+    The client's where there is one among them, else the global one, else the slowest rank's.
+    """
     chosen: dict[str, Budget] = {}
     for budget in budgets:
         held = chosen.get(budget.phase)
@@ -23,8 +29,16 @@ def leading_budgets(budgets: Sequence[Budget]) -> list[Budget]:
     return sorted(chosen.values(), key=lambda budget: -budget.step_ns_total)
 
 
-def _precedence(budget: Budget) -> tuple[bool, Fraction, int]:
-    return budget.scope == "global", mean_step(budget), -(budget.rank or 0)
+def headline_budgets(diagnosis: Diagnosis) -> list[Budget]:
+    """The leading budgets at the report's own boundary: the client's steps where that was asked for."""
+    client = diagnosis.service.budget if diagnosis.service is not None else []
+    return leading_budgets(
+        [*client, *diagnosis.budget] if diagnosis.boundary == "client" else diagnosis.budget
+    )
+
+
+def _precedence(budget: Budget) -> tuple[int, Fraction, int]:
+    return _SCOPES.index(budget.scope), mean_step(budget), -(budget.rank or 0)
 
 
 def shown_rank(budget: Budget, joint: GlobalAccount | None) -> int | None:

@@ -115,8 +115,9 @@ def _traces_in(folder: Path) -> list[Path]:
     traces = _walk(folder)
     if not traces:
         if any(folder.glob("rank*.tokens.jsonl")):
-            why = "holds a client's token log and no trace; this version analyzes traces only"
-            raise TraceError(str(folder), "", why, "give the folder of the engine's capture")
+            why = "holds a client's token log and no trace"
+            hint = "give the folder of the engine's capture, and this one with --token-log"
+            raise TraceError(str(folder), "", why, hint)
         untraced = how_a_run_ended(folder)
         if untraced:
             why = f"no rank of this run left a trace ({untraced})"

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from analyzer.categories import CATEGORY_NAMES
 from analyzer.diagnosis import Budget, Diagnosis
-from analyzer.explain.focus import leading_budgets, mean_step
+from analyzer.explain.focus import headline_budgets, leading_budgets, mean_step
 from analyzer.report import whole_capture
 from analyzer.report.category_words import category_words
 from analyzer.report.escape import cell, code, prose
@@ -43,13 +43,19 @@ class BudgetView:
 
 
 def leading(diagnosis: Diagnosis) -> list[Budget]:
-    """One budget per phase, the phases with the most time first: the global one, else the slowest rank's."""
-    return leading_budgets(diagnosis.budget)
+    """One budget per phase, the phases with the most time first: the global one, else the slowest rank's.
+
+    The client's where the report has that boundary.
+    """
+    return headline_budgets(diagnosis)
 
 
 def budget_views(diagnosis: Diagnosis) -> list[BudgetView]:
-    """The phases that are shown in full."""
-    return [_view(diagnosis, budget) for budget in leading(diagnosis)[:PHASES_IN_FULL]]
+    """The phases that are shown in full; those of the client's boundary with those of the device's behind them."""
+    shown = leading(diagnosis)[:PHASES_IN_FULL]
+    if any(budget.scope == "client" for budget in shown):
+        shown += leading_budgets(diagnosis.budget)[:PHASES_IN_FULL]
+    return [_view(diagnosis, budget) for budget in shown]
 
 
 def other_phases(diagnosis: Diagnosis) -> str:
@@ -100,7 +106,9 @@ def _view(diagnosis: Diagnosis, budget: Budget) -> BudgetView:
     ]
     per = max(budget.windows, 1)
     exposed = "Not captured: no device work was recorded."
-    if budget.scope != "rank":
+    if budget.scope == "client":
+        peers, exposed = [], "What the device did meanwhile stands with the steps of the device boundary."
+    elif budget.scope != "rank":
         exposed = "What each rank's device did: [budget.csv](diagnosis/budget.csv)."
     if budget.exposed_ns_total is not None:
         exposed = _partition(budget.exposed_ns_total, EXPOSURE_WORDS, per, "Device")
@@ -115,7 +123,7 @@ def _view(diagnosis: Diagnosis, budget: Budget) -> BudgetView:
 
 
 def _intro(budget: Budget, peers: int) -> str:
-    where = "all ranks"
+    where = "to the client's receipt" if budget.scope == "client" else "all ranks"
     if budget.scope == "rank":
         where = f"rank {budget.rank}" + (f", the slowest of {count(peers, 'rank')}" if peers > 1 else "")
     text = f"Mean of {count(budget.windows, 'step')}, {where}"

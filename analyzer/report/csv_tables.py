@@ -119,6 +119,10 @@ def _detail(path: Path, analysis: Analysis) -> None:
     _write(path, frames.DETAIL_COLUMNS, _fields(rows))
 
 
+def _tokens(path: Path, analysis: Analysis) -> None:
+    _write(path, frames.TOKEN_COLUMNS, _fields(frames.token_rows(analysis.tokens)))
+
+
 Table = Callable[[Path, Analysis], None]
 
 TABLES: dict[str, Table] = {
@@ -146,6 +150,8 @@ TABLES: dict[str, Table] = {
     "host_rollups.csv": _structs(frames.HOST_ROLLUP_COLUMNS, lambda d: d.host_rollups),
     "queue.csv": _queue,
     "detail_step.csv": _detail,
+    "service.csv": _tokens,
+    "client_windows.csv": _of(frames.CLIENT_WINDOW_COLUMNS, frames.client_window_rows),
 }
 """File name and writer of every table."""
 
@@ -172,5 +178,7 @@ CONTENTS = {
     "host_rollups.csv": "path time on the CPU by CUDA call, OS call, op, range, Python frame and thread",
     "queue.csv": "queue depth and launch latency over time",
     "detail_step.csv": "every event of the step that the timeline shows",
+    "service.csv": "every token of the token logs: its way to the client, and the gap before it in parts",
+    "client_windows.csv": "every step at the client: from receipt to receipt",
 }
 """What each table holds, in a few words."""

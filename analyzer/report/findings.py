@@ -22,6 +22,7 @@ CPU_CATEGORIES = {
     "output-path": ("host.output",),
 }
 """Whose records a reader looks at first."""
+TO_CLIENT = ("host.output", "service.output", "service.transport", "service.buffering")
 KINDS_OF_WORK = {
     "kernel-bound": ("kernel", "graph"),
     "small-grids": ("kernel",),
@@ -40,7 +41,8 @@ class Finding:
 
 def supported(diagnosis: Diagnosis) -> list[Hypothesis]:
     """Supported hypotheses, those that cover the most time of the capture first."""
-    steps = {(row.phase, row.scope, row.rank): row.step_ns_total for row in diagnosis.budget}
+    client = diagnosis.service.budget if diagnosis.service is not None else []
+    steps = {(row.phase, row.scope, row.rank): row.step_ns_total for row in [*diagnosis.budget, *client]}
 
     def covered(row: Hypothesis) -> float:
         weight = steps.get(_budget_key(row), 0)
@@ -52,7 +54,7 @@ def supported(diagnosis: Diagnosis) -> list[Hypothesis]:
 
 def _budget_key(row: Hypothesis) -> tuple[str, str, int | None]:
     """Which budget a hypothesis is a part of: that of all ranks has no rank of its own."""
-    return row.phase, row.scope, row.rank if row.scope == "rank" else None
+    return row.phase, row.scope, None if row.scope == "global" else row.rank
 
 
 def by_explanation(diagnosis: Diagnosis) -> list[list[Hypothesis]]:
@@ -140,6 +142,8 @@ def more_supported(diagnosis: Diagnosis) -> str:
 
 def _where(row: Hypothesis) -> str:
     rank = "" if row.rank is None else f", rank {row.rank}"
+    if row.scope == "client":
+        rank = ", to the client's receipt"
     if row.scope == "global":
         rank = ", all ranks" + ("" if row.rank is None else f", most of it on rank {row.rank}")
     return f"phase {code(row.phase)}{rank}"
@@ -205,7 +209,9 @@ def _measured_of_step(diagnosis: Diagnosis, row: Hypothesis) -> str:
     """The number behind the verdict, beside the step that it is a part of."""
     if row.measured is None:
         return "-"
-    budget = next((b for b in diagnosis.budget if (b.phase, b.scope, b.rank) == _budget_key(row)), None)
+    client = diagnosis.service.budget if diagnosis.service is not None else []
+    rows = [*diagnosis.budget, *client]
+    budget = next((b for b in rows if (b.phase, b.scope, b.rank) == _budget_key(row)), None)
     of = "" if budget is None else f" of {ms(budget.step_ns_total, max(budget.windows, 1))} ms"
     value = value_text(row.measured).removesuffix(" per step")
     if not row.measured.unit.endswith("per step"):
@@ -228,6 +234,8 @@ def _bound(row: Hypothesis) -> str:
 
 def _predicted(diagnosis: Diagnosis, row: Hypothesis) -> str:
     """The mean step that a replay gives with one change, and what that change is."""
+    if row.scope == "client":
+        return ""  # what a replay predicts is the step at the device
     for found in diagnosis.whatif.changes if diagnosis.whatif is not None else ():
         if row.id in found.hypotheses and found.phase == row.phase and found.predicted_step_ns is not None:
             low, high = found.predicted_step_ns
@@ -239,6 +247,8 @@ def _predicted(diagnosis: Diagnosis, row: Hypothesis) -> str:
 
 def look_first(diagnosis: Diagnosis, row: Hypothesis) -> str:
     """What to look at first: the largest culprit on the CPU, or the kernels with the most time on the path."""
+    if row.scope == "client":
+        return _parts_to_client(diagnosis, row)
     if row.id in CPU_CATEGORIES:
         return _cpu_suspects(diagnosis, row)
     if row.id in KINDS_OF_WORK:
@@ -246,6 +256,15 @@ def look_first(diagnosis: Diagnosis, row: Hypothesis) -> str:
     if row.id == "collective-late-rank":
         return " ".join(late_rank_sentence(late) for late in diagnosis.late_ranks[:SUSPECTS_SHOWN])
     return ""
+
+
+def _parts_to_client(diagnosis: Diagnosis, row: Hypothesis) -> str:
+    """What the way to the client is made of, the longest part first."""
+    client = diagnosis.service.budget if diagnosis.service is not None else []
+    budget = next((one for one in client if one.phase == row.phase), None)
+    parts = {} if budget is None else budget.path_ns_total
+    mine = sorted((-parts[name], name) for name in TO_CLIENT if parts.get(name))
+    return ", ".join(f"{name} {ms(-ns, budget.windows if budget else 1)} ms per step" for ns, name in mine)
 
 
 def _cpu_suspects(diagnosis: Diagnosis, row: Hypothesis) -> str:

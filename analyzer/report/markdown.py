@@ -11,6 +11,7 @@ import jinja2
 from analyzer.diagnosis import Diagnosis
 from analyzer.report import (
     budgets,
+    bytes,
     collective_price,
     device_work,
     findings,
@@ -22,6 +23,7 @@ from analyzer.report import (
     overview,
     predictions,
     ranks,
+    service,
     views,
 )
 from analyzer.report.cautions import cautions
@@ -80,6 +82,7 @@ def render(
             answer=overview.answer(diagnosis),
             compact=overview.compact(diagnosis),
             outliers=outliers.outlier_view(diagnosis),
+            bytes=bytes.bytes_view(diagnosis),
             joint=ranks.joint(diagnosis),
             rank_tables=ranks.appendix(diagnosis),
             price_tables=collective_price.price_views(diagnosis),
@@ -87,6 +90,7 @@ def render(
                 *collective_price.notes_on_fits(diagnosis),
                 *collective_price.without_fit(diagnosis),
             ],
+            service=service.after_device(diagnosis),
             focus=views.focus_text(diagnosis),
             kernels=device_work.kernel_table(diagnosis),
             kernels_short=device_work.kernels_short(diagnosis),

@@ -74,7 +74,9 @@ def _publish(staging: Path, directory: Path) -> None:
     for name in (JSON, *TABLES):
         (staging / FOLDER / name).replace(directory / FOLDER / name)
     publish_figures(
-        staging / FOLDER / drawings.FOLDER, directory / FOLDER / drawings.FOLDER, drawings.file_names()
+        staging / FOLDER / drawings.FOLDER,
+        directory / FOLDER / drawings.FOLDER,
+        drawings.file_names((*drawings.NAMES, *drawings.OF_TOKENS)),
     )
     (staging / REPORT).replace(directory / REPORT)
 

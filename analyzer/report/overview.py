@@ -63,6 +63,8 @@ def _answer(diagnosis: Diagnosis, budget: Budget) -> str:
 
 
 def _where(diagnosis: Diagnosis, budget: Budget) -> str:
+    if budget.scope == "client":
+        return "to the client's receipt"
     if budget.scope != "rank":
         return "all ranks"
     peers = sum(row.phase == budget.phase and row.scope == "rank" for row in diagnosis.budget)
@@ -74,14 +76,20 @@ def _with_shares(rows: Sequence[Hypothesis], verdict: str, budget: Budget) -> st
     mine = [row for row in rows if row.verdict == verdict and row.share is not None]
     mine.sort(key=lambda row: -(row.share.value if row.share else 0.0))
     texts = [
-        f"{code(row.id)} {share(row.share.value)}"
-        + (f" (rank {row.rank})" if row.scope == "rank" and row.rank not in (None, budget.rank) else "")
+        f"{code(row.id)} {share(row.share.value)}" + _of_what(row, budget)
         for row in mine[:IDS_SHOWN]
         if row.share
     ]
     if verdict == "supported" and not mine:
         return "none"
     return ", ".join(texts)
+
+
+def _of_what(row: Hypothesis, budget: Budget) -> str:
+    """Whose step a share is of, where it is not the step that the budget is of."""
+    if "client" in (row.scope, budget.scope) and row.scope != budget.scope:
+        return " of the client's step" if row.scope == "client" else " of the device's step"
+    return f" (rank {row.rank})" if row.scope == "rank" and row.rank not in (None, budget.rank) else ""
 
 
 def _ids(rows: Sequence[Hypothesis], verdict: str) -> str:
@@ -130,6 +138,8 @@ def _path_table(budget: Budget, in_words: Mapping[str, str]) -> str:
 def _device_line(budget: Budget) -> str:
     """What the device did meanwhile, as one partition."""
     exposed = budget.exposed_ns_total
+    if budget.scope == "client":
+        return "What the device did meanwhile stands with the steps of the device boundary, below."
     if budget.scope != "rank":
         return "What each rank's device did meanwhile stands with its own budget below."
     if exposed is None:
@@ -145,7 +155,7 @@ def _phase_table(diagnosis: Diagnosis, budgets: Sequence[Budget]) -> str:
     cells = [
         [
             cell(budget.phase, 44),
-            str(budget.rank) if budget.scope == "rank" else "all",
+            "all" if budget.rank is None else str(budget.rank),
             f"{budget.windows:,}",
             ms(budget.step_ns_total, max(budget.windows, 1)),
             ", ".join(_largest(budget.path_ns_total, budget.step_ns_total)),

@@ -41,7 +41,7 @@ def answer(diagnosis: Diagnosis) -> Answer:
         format_version=FORMAT_VERSION,
         tracebound_version=diagnosis.tracebound_version,
         inputs=diagnosis.inputs,
-        boundary=diagnosis.boundary,
+        boundary=diagnosis.step_boundary,
         whatif=diagnosis.whatif,
     )
 

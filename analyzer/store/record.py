@@ -25,7 +25,7 @@ def run_row(diagnosis: Diagnosis, fingerprint: str, recorded_ns: int) -> models.
         recorded_ns=recorded_ns,
         captured_ns=_captured_ns(diagnosis),
         tracebound_version=diagnosis.tracebound_version,
-        boundary=diagnosis.boundary,
+        boundary=diagnosis.step_boundary,
         steps_rule=diagnosis.steps.rule,
         run_id=None if diagnosis.run is None else diagnosis.run.run_id,
         ranks=len(diagnosis.ranks),

@@ -197,4 +197,10 @@ def _own(entry: Entry) -> Iterator[Shortfall]:
             remedies.without_profiler(),
         )
     if entry.beyond:
-        yield Shortfall(entry.beyond, Remedy("a token log with server emission and client receipt times"))
+        yield Shortfall(
+            entry.beyond,
+            Remedy(
+                "a token log of the same run, for `diagnose --token-log FILE` (docs/service.md);"
+                " `tracebound collect client` writes one"
+            ),
+        )

@@ -208,7 +208,8 @@ def _plain(category: IntArray) -> PathFacts:
     zero = np.zeros(len(category), np.int64)
     return PathFacts(
         length=zero, category=category.astype(np.int8), inferred=zero.astype(bool), on_host=zero.astype(bool),
-        small=zero.astype(np.int8), unseen_under_overhead=zero, overhead=zero, kernels_behind=zero,
+        small=zero.astype(np.int8), bandwidth=zero.astype(np.int8), arithmetic=zero.astype(np.int8),
+        unseen_under_overhead=zero, overhead=zero, kernels_behind=zero,
         copies_behind=zero, small_behind=zero, after_wait=zero, after_certain_wait=zero,
         after_possible_wait=zero, later=zero, earlier=zero,
     )  # fmt: skip

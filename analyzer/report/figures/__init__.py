@@ -25,7 +25,9 @@ NAMES = (
     "kernels_on_path",
     "collective_price",
 )
-"""All figures in reading order; each is a module of this package with a function ``draw``."""
+"""All figures of every diagnosis in reading order; each is a module of this package with a function ``draw``."""
+OF_TOKENS = ("token_gaps",)
+"""Those of a diagnosis with a token log; of others nothing is missed."""
 SUFFIXES = (".svg", ".png")
 
 
@@ -50,7 +52,7 @@ class NotDrawn:
 
 @dataclass(frozen=True)
 class Figures:
-    """What was drawn and what was not; together all of ``NAMES``."""
+    """What was drawn and what was not; together all that were asked for."""
 
     drawn: tuple[Drawn, ...] = ()
     not_drawn: tuple[NotDrawn, ...] = ()
@@ -96,7 +98,8 @@ def figures(analysis: Analysis) -> Figures:
     Never an empty one: what is missing (a table that was not captured, or an analysis read back from
     JSON) stands in ``not_drawn``.
     """
-    return draw_all(__name__, NAMES, analysis)
+    more = () if analysis.diagnosis.service is None else OF_TOKENS
+    return draw_all(__name__, (*NAMES, *more), analysis)
 
 
 def draw_all(package: str, names: Iterable[str], subject: object) -> Figures:

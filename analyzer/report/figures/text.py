@@ -97,5 +97,5 @@ def wrapped(text: str, points: float, room_in: float) -> list[str]:
 
 
 def boundary_text(diagnosis: Diagnosis) -> str:
-    """Where a step ends, in two words."""
-    return BOUNDARY_WORDS.get(diagnosis.boundary, diagnosis.boundary).partition(":")[0]
+    """Where a step that is drawn ends, in two words."""
+    return BOUNDARY_WORDS.get(diagnosis.step_boundary, diagnosis.step_boundary).partition(":")[0]

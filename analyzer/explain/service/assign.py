@@ -1,0 +1,185 @@
+"""Which step each token is from.
+
+By the device completion that the log has: the step that ends nearest to it. Else by the emission: the last step that
+was complete when the token was emitted, one step per token of a request, in order. An output path that is longer than
+a step emits a token when later steps are complete already: then another delay fits better. A delay is preferred where
+with it alone every token of whole requests has a step and every step a token, or where the time from completion to
+emission scatters clearly less with it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from analyzer.tokens import ABSENT, IntArray
+
+NO_STEP = -1
+CLEARLY = 1.25
+"""By so much less the delays have to scatter with one assignment than with every other."""
+MOST_STEPS_LATE = 4
+TRIES_PER_STEP = 2
+LEAST_TO_JUDGE = 8
+EVER = int(np.iinfo(np.int64).max)
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """``step``: (n,) position among the windows, NO_STEP without one. ``method``: how it was found.
+
+    ``completion`` (by the log's own column), ``fit`` (this delay alone fits), ``latest`` (assumed: a delay longer by
+    whole steps fits as well). ``ambiguous``: tokens between steps, that more than one token of the request claims;
+    ``outside``: those from steps before or after the windows.
+    """
+
+    step: IntArray
+    method: str
+    ambiguous: int
+    outside: int
+
+
+def by_completion(completion_ns: IntArray, ends_ns: IntArray) -> Assignment:
+    """The window that ends nearest, if the completion lies nearer to its end than half of that window away."""
+    step = np.full(len(completion_ns), NO_STEP, np.int64)
+    known = np.flatnonzero(completion_ns != ABSENT)
+    if not len(ends_ns) or not len(known):
+        return Assignment(step, "completion", 0, len(completion_ns))
+    at = np.clip(np.searchsorted(ends_ns, completion_ns[known]), 1, max(len(ends_ns) - 1, 1))
+    before, after = at - 1, np.minimum(at, len(ends_ns) - 1)
+    earlier = completion_ns[known] - ends_ns[before] <= ends_ns[after] - completion_ns[known]
+    nearest = np.where(earlier, before, after)
+    lengths = np.diff(ends_ns)
+    length = lengths[np.maximum(nearest - 1, 0)] if len(lengths) else np.zeros(len(nearest), np.int64)
+    near = 2 * np.abs(completion_ns[known] - ends_ns[nearest]) <= length
+    step[known[near]] = nearest[near]
+    return Assignment(step, "completion", 0, int((step == NO_STEP).sum()))
+
+
+def by_emission(
+    request: IntArray, emission_ns: IntArray, ends_ns: IntArray, *, whole_requests: bool
+) -> Assignment:
+    """Tokens (n,) sorted by (request, token) against ``ends_ns``: (w,) ends of windows with work, ascending.
+
+    ``emission_ns`` does not go back within a request. Tokens that were emitted together are from as many steps where
+    so many lie since the emission before, else all from the last one. ``whole_requests``: each has its first token.
+    """
+    n = len(request)
+    known = np.flatnonzero(emission_ns != ABSENT)
+    if len(ends_ns) < 2 or not len(known):
+        return Assignment(np.full(n, NO_STEP, np.int64), "latest", 0, n)
+    together = _groups(request[known], emission_ns[known])
+    first = known[np.flatnonzero(np.diff(together, prepend=-1))]
+    usual = int(np.median(np.diff(ends_ns)))
+    tries: list[tuple[IntArray, int]] = []
+    late = [
+        (number * usual // TRIES_PER_STEP, usual) for number in range(MOST_STEPS_LATE * TRIES_PER_STEP + 1)
+    ]
+    for delay, after_end in [*late, (0, EVER)]:
+        found, ambiguous = _latest(request[first], emission_ns[first], ends_ns, delay, after_end)
+        tries.append((found, ambiguous))
+    spread_out = [_spread_out(found, request[first], together) for found, _ in tries]
+    perfect = [
+        whole_requests
+        and _one_to_one(found, len(ends_ns))
+        and not any(np.array_equal(found, other) for other in spread_out[:at])
+        for at, found in enumerate(spread_out)
+    ]
+    best, method = _best([found for found, _ in tries], perfect, emission_ns[first], ends_ns)
+    step = np.full(n, NO_STEP, np.int64)
+    step[known] = spread_out[best]
+    ambiguous = tries[best][1]
+    return Assignment(step, method, ambiguous, int((step == NO_STEP).sum()) - ambiguous)
+
+
+def _groups(request: IntArray, emission_ns: IntArray) -> IntArray:
+    """(n,) number of the emission that each token came with."""
+    new = (np.diff(request, prepend=-1) != 0) | (np.diff(emission_ns, prepend=emission_ns[0]) != 0)
+    return np.cumsum(new).astype(np.int64) - 1
+
+
+def _spread_out(of_emission: IntArray, request: IntArray, together: IntArray) -> IntArray:
+    """(n,) the step of each token, from those of emissions (e,); ``request``: (e,)."""
+    count = np.bincount(together, minlength=len(of_emission))
+    before = np.concatenate(([NO_STEP], of_emission[:-1]))
+    follows = (np.diff(request, prepend=-1) == 0) & (before != NO_STEP)
+    room = np.where(follows, of_emission - before, count)
+    back = np.cumsum(count)[together] - 1 - np.arange(len(together))
+    apart = (
+        (room >= count)[together] & (of_emission[together] - back >= 0) & (of_emission[together] != NO_STEP)
+    )
+    result: IntArray = np.where(apart, of_emission[together] - back, of_emission[together])
+    return result
+
+
+def _one_to_one(step: IntArray, windows: int) -> bool:
+    """Whether every token has a step and every step a token."""
+    return bool((step != NO_STEP).all()) and len(np.unique(step)) == windows
+
+
+def _best(
+    tries: list[IntArray], perfect: list[bool], emission_ns: IntArray, ends_ns: IntArray
+) -> tuple[int, str]:
+    """Which assignment, and whether something decides for it."""
+    if sum(perfect) == 1:
+        return perfect.index(True), "fit"
+    matched = [int((step != NO_STEP).sum()) for step in tries]
+    # the last try gives steps to tokens long after the last one: only where all fits
+    candidates = [at for at, count in enumerate(matched[:-1]) if 2 * count >= max(matched[:-1])] or [0]
+    candidates = [
+        at
+        for k, at in enumerate(candidates)
+        if not any(np.array_equal(tries[at], tries[o]) for o in candidates[:k])
+    ]
+    spreads = [_spread(tries[at], emission_ns, ends_ns) for at in candidates]
+    order = np.argsort(spreads, kind="stable")
+    if len(order) > 1 and max(matched) >= LEAST_TO_JUDGE:
+        first, second = (spreads[at] for at in order[:2])
+        if second > CLEARLY * first:
+            return candidates[int(order[0])], "fit"
+    return candidates[0], "latest"
+
+
+def _spread(step: IntArray, emission_ns: IntArray, ends_ns: IntArray) -> float:
+    """Scatter of the delays: between the 10 % and the 90 % quantile, at least 1 ns."""
+    mine = step != NO_STEP
+    if mine.sum() < 2:
+        return float("inf")
+    low, high = np.quantile(emission_ns[mine] - ends_ns[step[mine]], (0.1, 0.9))
+    return max(float(high - low), 1.0)
+
+
+def _latest(
+    request: IntArray, emission_ns: IntArray, ends_ns: IntArray, delay_ns: int, after_end_ns: int
+) -> tuple[IntArray, int]:
+    """The last step at least ``delay_ns`` before each emission; of tokens that share one the earlier ones go back.
+
+    Tokens due longer than ``after_end_ns`` after the last step are of none.
+    """
+    due = emission_ns - delay_ns
+    step = np.searchsorted(ends_ns, due, side="right") - 1
+    step[due - ends_ns[-1] > after_end_ns] = len(ends_ns)  # from a step after the last window
+    result = np.full(len(step), NO_STEP, np.int64)
+    ambiguous = 0
+    edges = np.flatnonzero(np.diff(request, prepend=request[0] - 1, append=request[-1] + 1))
+    for low, high in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+        result[low:high], unclear = _one_request(step[low:high], len(ends_ns))
+        ambiguous += unclear
+    return result, ambiguous
+
+
+def _one_request(latest: IntArray, count: int) -> tuple[npt.NDArray[np.int64], int]:
+    """Strictly increasing steps, each as late as its token and those after it allow."""
+    inside = latest < count
+    last = int(inside.sum())  # emissions are in order: those beyond the windows come last
+    n = len(latest)
+    result = np.full(n, NO_STEP, np.int64)
+    if not last:
+        return result, 0
+    # k_i <= latest_i and k_i <= k_(i+1) - 1: with k_i - i non-decreasing from behind, a running minimum
+    numbered = latest[:last] - np.arange(last)
+    allowed = np.minimum.accumulate(numbered[::-1])[::-1] + np.arange(last)
+    result[:last] = np.maximum(allowed, NO_STEP)
+    pushed_out = int(((allowed < 0) & (latest[:last] >= 0)).sum())
+    return result, pushed_out

@@ -1,0 +1,97 @@
+"""Tokens and steps: by completion, by emission, with an output path longer than a step, and where nothing tells."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from analyzer.explain.service.assign import NO_STEP, Assignment, by_completion, by_emission
+from analyzer.tokens import ABSENT, IntArray
+
+ENDS = np.array([100, 211, 309, 425, 508, 619, 731, 806, 917, 1013], np.int64)
+"""Ten steps of about 100."""
+
+
+def request(n: int, number: int = 0) -> IntArray:
+    return np.full(n, number, np.int64)
+
+
+def emitted(number: IntArray, emission_ns: IntArray, ends: IntArray = ENDS, whole: bool = True) -> Assignment:
+    return by_emission(number, emission_ns, ends, whole_requests=whole)
+
+
+def test_a_completion_belongs_to_the_step_that_ends_nearest() -> None:
+    found = by_completion(np.array([101, 309, 261, 1060, 1100, ABSENT]), ENDS)
+    assert found.step.tolist() == [0, 2, 2, 9, NO_STEP, NO_STEP]
+    assert (found.method, found.outside) == ("completion", 2)
+
+
+def test_an_emission_follows_the_last_complete_step() -> None:
+    found = emitted(request(10), ENDS + 30)
+    assert found.step.tolist() == list(range(10))
+    assert (found.method, found.ambiguous, found.outside) == ("fit", 0, 0)
+
+
+def test_a_last_token_that_is_very_late_has_its_step_all_the_same() -> None:
+    times = ENDS + 30
+    times[-1] += 500
+    found = emitted(request(10), times)
+    assert (found.step.tolist(), found.method) == (list(range(10)), "fit")
+
+
+def test_emissions_that_bunch_go_back_to_their_own_steps() -> None:
+    """Token 3 is emitted late, after step 4 was complete: 4 itself follows at once."""
+    times = ENDS + 30
+    times[3], times[4] = 530, 540
+    assert emitted(request(10), times).step.tolist() == list(range(10))
+
+
+@pytest.mark.parametrize("late", [150, 260, 390])
+def test_an_output_path_longer_than_a_step_is_found_where_all_tokens_have_a_step(late: int) -> None:
+    found = emitted(request(10), ENDS + late)
+    assert (found.step.tolist(), found.method) == (list(range(10)), "fit")
+
+
+def test_a_log_cut_to_the_capture_decides_nothing_by_its_ends() -> None:
+    """Ten tokens and ten steps, but requests that began before: the first may be of a step before the capture."""
+    alike = np.arange(100, 1_100, 100)
+    assert emitted(request(10), alike + 30, alike).method == "fit"
+    assert emitted(request(10), alike + 30, alike, whole=False).method == "latest"
+
+
+def test_inside_a_longer_run_the_scatter_decides() -> None:
+    """Tokens of steps before and after the capture are there, too: nothing but the scatter of the delays tells."""
+    every = np.cumsum(np.array([100, 140, 80, 120, 95, 160, 70, 110, 130, 90] * 6))
+    capture = every[20:40]
+    found = emitted(request(len(every)), every + 130 + np.arange(len(every)) % 4, capture)
+    expected = np.full(len(every), NO_STEP)
+    expected[20:40] = np.arange(20)
+    assert found.method == "fit"
+    assert found.step.tolist() == expected.tolist()
+    assert found.outside == 40
+
+
+def test_where_steps_are_all_alike_the_last_one_is_assumed_and_said() -> None:
+    every = np.arange(100, 6_100, 100)
+    found = emitted(request(len(every)), every + 130, every[20:40])
+    assert found.method == "latest"
+    assert found.step[19:39].tolist() == list(range(20))  # one step late, and nothing tells
+
+
+def test_tokens_emitted_together_are_from_as_many_steps_or_from_one() -> None:
+    held = np.repeat(ENDS[1::2] + 20, 2)  # every second emission holds two tokens
+    assert emitted(request(10), held).step.tolist() == list(range(10))
+    guessed = np.repeat(ENDS + 20, 3)  # three tokens of every step
+    assert emitted(request(30), guessed).step.tolist() == np.repeat(np.arange(10), 3).tolist()
+
+
+def test_requests_have_steps_of_their_own() -> None:
+    two = np.concatenate([request(10), request(6, 1)])
+    assert emitted(two, np.concatenate([ENDS + 30, ENDS[2:8] + 40])).step.tolist() == [
+        *range(10),
+        *range(2, 8),
+    ]
+
+
+def test_without_two_steps_nothing_is_assigned() -> None:
+    assert emitted(request(3), ENDS[:3], ENDS[:1]).step.tolist() == [NO_STEP] * 3

@@ -1,0 +1,242 @@
+"""Token logs joined with a capture: client windows, budgets, the verdict, and what stays unmeasured."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from analyzer import pipeline
+from analyzer.analysis import Analysis
+from analyzer.diagnosis import Hypothesis, Service
+from analyzer.errors import UsageError
+from analyzer.explain.focus import headline_budgets
+from analyzer.explain.service.verdict import with_service
+from analyzer.model import Capture
+from tests.explain.service.captures import ends, log_of, one_gpu, two_gpus, without_output_ranges
+
+US = 1_000
+ONE = {"device": "trace", "server": "trace", "client": "trace"}
+
+
+@pytest.fixture(scope="module")
+def capture(tmp_path_factory: pytest.TempPathFactory) -> Capture:
+    return one_gpu(tmp_path_factory.mktemp("one"))
+
+
+@pytest.fixture(scope="module")
+def complete(capture: Capture) -> list[int]:
+    """When each step was complete."""
+    return ends(pipeline.analyze(capture, own_changes=False))
+
+
+def joined(capture: Capture, log: Path, **options: object) -> Analysis:
+    return pipeline.analyze(capture, token_logs=[log], own_changes=False, **options)
+
+
+def service_of(analysis: Analysis) -> Service:
+    service = analysis.diagnosis.service
+    assert service is not None
+    for window in service.windows:
+        assert sum(window.path_ns.values()) == window.end_ns - window.start_ns
+        assert min(window.path_ns.values()) >= 0
+    for before, after in pairwise(service.windows):
+        assert before.end_ns == after.start_ns
+    return service
+
+
+def output_path(analysis: Analysis) -> Hypothesis:
+    (row,) = [row for row in analysis.diagnosis.hypotheses if row.id == "output-path"]
+    return row
+
+
+def test_client_windows_are_worked_by_hand(capture: Capture, complete: list[int], tmp_path: Path) -> None:
+    """Emitted 300 us after each step, received 200 us later: a window ends where its step does, 500 us later."""
+    rows = [("r", step, None, end + 300 * US, end + 500 * US) for step, end in enumerate(complete)]
+    analysis = joined(capture, log_of(tmp_path, rows), token_clocks=ONE)
+    service = service_of(analysis)
+    assert [window.index for window in service.windows] == list(range(1, len(complete)))
+    assert service.logs[0].assignment == "fit"
+    for window, (before, end) in zip(service.windows, pairwise(complete), strict=True):
+        assert (window.start_ns, window.end_ns) == (before + 500 * US, end + 500 * US)
+        assert window.path_ns["service.output"] == 300 * US
+        assert window.path_ns["service.transport"] == 200 * US
+        assert window.path_ns["service.buffering"] == window.path_ns["unattributed"] == 0
+        # the rest is the device's path, cut where the client was still waiting for the step before
+        mine = analysis.diagnosis.ranks[0].windows[window.index]
+        assert all(window.path_ns[name] <= ns for name, ns in mine.path_ns.items() if "service" not in name)
+        assert window.after_device_ns == 500 * US
+    (row,) = service.budget
+    assert (row.scope, row.rank, row.windows) == ("client", 0, len(complete) - 1)
+    assert row.step_ns_total == complete[-1] - complete[0]
+
+
+def test_several_requests_make_one_window_to_the_last_receipt(
+    capture: Capture, complete: list[int], tmp_path: Path
+) -> None:
+    rows = [
+        (name, step, None, end + 20 * US, end + late)
+        for name, late in (("a", 50 * US), ("b", 90 * US))
+        for step, end in enumerate(complete)
+    ]
+    windows = service_of(joined(capture, log_of(tmp_path, rows), token_clocks=ONE)).windows
+    assert [window.end_ns for window in windows] == [end + 90 * US for end in complete[1:]]
+    assert {window.tokens for window in windows} == {2}
+
+
+def test_tokens_flushed_together_leave_empty_windows_that_count(
+    capture: Capture, complete: list[int], tmp_path: Path
+) -> None:
+    """Two tokens per read: every second window has no length, and the mean step is still that of the steps."""
+    receipt = [complete[step | 1] + 100 * US for step in range(len(complete))]
+    rows = [("r", step, None, end + 20 * US, receipt[step]) for step, end in enumerate(complete)]
+    analysis = joined(capture, log_of(tmp_path, rows), token_clocks=ONE)
+    service = service_of(analysis)
+    assert [window.end_ns > window.start_ns for window in service.windows] == [False, True] * 5 + [False]
+    (budget,) = service.budget
+    assert budget.windows == len(complete) - 1
+    assert budget.step_ns_total == receipt[-1] - receipt[0]
+    assert budget.path_ns_total["service.buffering"] > 0.3 * budget.step_ns_total
+    row = output_path(analysis)
+    assert row.verdict == "supported" and "does not lower their rate" in row.verdict_note
+    # steps that are at work meanwhile take as long as ever: buffering hides hardly any rate
+    assert row.gain_upper_bound_ns is not None and row.measured is not None
+    assert row.gain_upper_bound_ns < 0.5 * row.measured.value
+
+
+def test_a_way_that_takes_no_time_has_no_share(capture: Capture, complete: list[int], tmp_path: Path) -> None:
+    rows = [("r", step, end, end + 10, end + 20) for step, end in enumerate(complete)]
+    row = output_path(joined(capture, log_of(tmp_path, rows), token_clocks=ONE))
+    assert row.scope == "client" and row.share is not None
+    assert row.share.value < 0.1  # host.output of the loop is all there is
+    assert row.measured is not None and row.measured.name.startswith("host.output + service.*")
+
+
+def test_without_marked_output_nothing_is_contradicted(tmp_path: Path) -> None:
+    capture = without_output_ranges(tmp_path)
+    complete = ends(pipeline.analyze(capture, own_changes=False))
+    rows = [("r", step, end, end + 10, end + 20) for step, end in enumerate(complete)]
+    row = output_path(joined(capture, log_of(tmp_path, rows), token_clocks=ONE))
+    assert row.verdict == "inconclusive" and "--output-ranges" in row.verdict_note
+
+
+def test_a_constant_offset_is_in_the_upper_end_only(
+    capture: Capture, complete: list[int], tmp_path: Path
+) -> None:
+    rows = [
+        ("r", step, None, end + 20 * US, end + 40 * US + 10**9 + step % 3 * US)
+        for step, end in enumerate(complete)
+    ]
+    analysis = joined(
+        capture, log_of(tmp_path, rows), token_clocks={"server": "trace", "client": "elsewhere"}
+    )
+    service, row = service_of(analysis), output_path(analysis)
+    (pair,) = service.clocks
+    assert not pair.one_clock and pair.smallest_ns == 10**9 + 20 * US
+    (budget,) = service.budget
+    assert budget.path_ns_total["service.transport"] <= 2 * US * len(complete)
+    assert row.share is not None and row.share.interval[1] == 1.0 and row.share.value < 0.2
+    assert any("constant part" in one.what for one in analysis.diagnosis.unmeasured)
+
+
+def test_clocks_that_nothing_names_are_not_joined(
+    capture: Capture, complete: list[int], tmp_path: Path
+) -> None:
+    rows = [("r", step, None, end + 20, end + 90) for step, end in enumerate(complete)]
+    analysis = joined(capture, log_of(tmp_path, rows))
+    service = service_of(analysis)
+    assert not service.logs[0].joined and "--token-clock server=trace" in service.logs[0].why_not_joined
+    assert service.windows == [] and service.budget == []
+    parts = {part.name: part.total_ns for part in service.parts}
+    assert parts["output"] == parts["device"] == 0 and parts["unsplit"] == service.gap_ns_total
+    assert output_path(analysis).scope == "rank"
+    assert any("is not joined" in one.how_to_measure or "not joined" in one.how_to_measure
+               for one in analysis.diagnosis.unmeasured)  # fmt: skip
+    with pytest.raises(UsageError, match="no token is joined"):
+        joined(capture, log_of(tmp_path, rows), boundary="client")
+
+
+def test_receipts_alone_tell_the_whole_and_no_part(
+    capture: Capture, complete: list[int], tmp_path: Path
+) -> None:
+    rows = [("r", step, None, None, end + 400 * US) for step, end in enumerate(complete)]
+    analysis = joined(capture, log_of(tmp_path, rows), token_clocks=ONE)
+    service = service_of(analysis)
+    assert {window.unsplit_ns for window in service.windows} == {400 * US}
+    assert service.stages == []
+    row = output_path(analysis)
+    assert row.measured is not None and row.measured.value >= 400 * US
+
+
+def test_completions_of_the_log_are_held_against_the_capture(
+    capture: Capture, complete: list[int], tmp_path: Path
+) -> None:
+    rows = [("r", step, end + 7, end + 20, end + 90) for step, end in enumerate(complete)]
+    (log,) = service_of(joined(capture, log_of(tmp_path, rows), token_clocks=ONE)).logs
+    assert (log.assignment, log.completion_difference_ns, log.tokens_joined) == (
+        "completion",
+        7,
+        len(complete),
+    )
+
+
+def test_all_ranks_are_joined_on_their_global_path(tmp_path: Path) -> None:
+    capture = two_gpus(tmp_path)
+    complete = ends(pipeline.analyze(capture, own_changes=False))
+    rows = [("r", step, None, end + 20 * US, end + 90 * US) for step, end in enumerate(complete)]
+    analysis = joined(capture, log_of(tmp_path, rows), token_clocks=ONE, boundary="client")
+    service = service_of(analysis)
+    assert (service.scope, service.rank) == ("global", None)
+    assert analysis.diagnosis.boundary == "client"
+    assert headline_budgets(analysis.diagnosis) == service.budget
+    assert {row.scope for row in analysis.diagnosis.budget} == {"global", "rank"}
+    assert analysis.diagnosis.step_boundary == "device"
+
+
+def test_the_host_boundary_and_the_client_boundary_without_a_log(capture: Capture, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="--token-log"):
+        pipeline.analyze(capture, boundary="client")
+    log = log_of(tmp_path, [("r", 0, None, 10, 20), ("r", 1, None, 30, 40)])
+    (read,) = service_of(joined(capture, log, token_clocks=ONE, boundary="host")).logs
+    assert not read.joined and "end on the host" in read.why_not_joined
+    (read,) = service_of(joined(capture, log, token_clocks=ONE, step_index="3")).logs
+    assert not read.joined and "fewer than two steps" in read.why_not_joined
+
+
+@given(st.data())
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_windows_and_gaps_are_partitions_whatever_the_log(
+    capture: Capture, complete: list[int], tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    delay = st.one_of(st.none(), st.integers(-200 * US, 9_000 * US))
+    rows = []
+    for request in range(data.draw(st.integers(1, 3))):
+        for step, end in enumerate(complete):
+            times = [data.draw(delay) for _ in range(3)]
+            rows.append((f"r{request}", step, *(None if one is None else end + one for one in times)))
+    rows.append(("last", 0, None, complete[0], complete[0]))
+    log = log_of(tmp_path_factory.mktemp("log"), rows)
+    analysis = joined(capture, log, token_clocks=data.draw(st.sampled_from([ONE, {"device": "trace"}, {}])))
+    service, tokens = service_of(analysis), analysis.tokens
+    assert tokens is not None
+    with_gap = tokens.gap_ns >= 0
+    assert tokens.part_ns[with_gap].sum(axis=1).tolist() == tokens.gap_ns[with_gap].tolist()
+    assert sum(part.total_ns for part in service.parts) == service.gap_ns_total
+    for budget in service.budget:
+        assert sum(budget.path_ns_total.values()) == budget.step_ns_total
+
+
+def test_a_distorted_capture_weakens_what_is_supported(
+    capture: Capture, complete: list[int], tmp_path: Path
+) -> None:
+    rows = [("r", step, None, end + 900 * US, end + 950 * US) for step, end in enumerate(complete)]
+    diagnosis = joined(capture, log_of(tmp_path, rows), token_clocks=ONE).diagnosis
+    assert diagnosis.service is not None
+    limits = diagnosis.constants.thresholds
+    (row,) = with_service(
+        [row for row in diagnosis.hypotheses if row.id == "output-path"], diagnosis.service, limits, "lost"
+    )
+    assert row.verdict == "supported" and row.verdict_note.startswith("supported, under distortion: lost")
