@@ -10,7 +10,17 @@ from analyzer.analysis import Analysis
 from analyzer.diagnosis import AlphaBeta, CollectiveCost
 from analyzer.errors import UsageError
 from analyzer.explain.ranks.protocols import Protocol, protocol_of
-from fixtures.simulator.program import Collective, EventRecord, Group, Launch, Op, StreamWait
+from fixtures.simulator.program import (
+    Collective,
+    EventRecord,
+    Graph,
+    GraphLaunch,
+    Group,
+    Launch,
+    Node,
+    Op,
+    StreamWait,
+)
 from fixtures.simulator.recording import Recording
 from tests.across.programs import Form, analyzed, host, meet, team, work
 
@@ -129,6 +139,20 @@ def test_a_switch_of_protocol_hidden_in_one_name_is_no_line(tmp_path: Path) -> N
     assert "latency is no line over size: with 6 sizes" in row.reason_if_absent
     assert [point.bytes for point in row.points] == [2 * size for size in elements]
     assert {point.fitted_ns for point in row.points} == {None}
+
+
+def test_calls_inside_graphs_have_no_size(tmp_path: Path) -> None:
+    nodes = [meet(elements=size, transfer_ns=ns) for size, ns in LINE.items()]
+    graph = Graph("decode", tuple(Node(node, (at - 1,) if at else ()) for at, node in enumerate(nodes)))
+
+    def ops(rank: int, step: int) -> tuple[Op, ...]:
+        del step
+        return host(50_000 + 10_000 * rank), GraphLaunch(graph)
+
+    row = price(tmp_path, ops)
+    assert (row.in_graphs, row.calls_split) == (True, 24)
+    assert row.reason_if_absent == "no profiler records sizes of calls inside graphs"
+    assert row.remedy is not None and "without graphs" in row.remedy
 
 
 def test_no_growth_with_size_leaves_a_lower_bound(tmp_path: Path) -> None:

@@ -38,6 +38,7 @@ REMEDIES = {
     ONE_WAY_CALL: "measure it apart, with a benchmark of the library: a trace does not tell when it was ready to move",
 }
 NO_REMEDY = "see why its calls are not split"
+EAGERLY = "capture the same steps without graphs: calls of the same kernels there have sizes"
 ONE_EACH = "measure each size by itself: the rows of its sizes are measurements and hold"
 
 
@@ -72,7 +73,7 @@ def _row(found: KindOfCalls, hosts: dict[int, str | None], topology: str | None)
     members, transfers = found.calls.group.members, found.transfers
     points = points_of(transfers, None)
     ratio, ratio_interval = contention(transfers)
-    answer = _fitted(transfers) if len(transfers) else _unsplit(found)
+    answer = _fitted(transfers, in_graph=found.kind.in_graph) if len(transfers) else _unsplit(found)
     fit = answer if isinstance(answer, _Fit) else None
     absent = None if isinstance(answer, _Fit) else answer
     beta, interval = (None, None) if fit is None else _bandwidth(fit.line)
@@ -118,9 +119,11 @@ def _unsplit(found: KindOfCalls) -> tuple[str, str]:
     return f"waiting and transfer are not told apart: {reason}", REMEDIES.get(reason, NO_REMEDY)
 
 
-def _fitted(transfers: Transfers) -> _Fit | tuple[str, str]:
+def _fitted(transfers: Transfers, *, in_graph: bool) -> _Fit | tuple[str, str]:
     """A fit to calls without contention where these are enough, else to all; or why there is none, and a remedy."""
     known = transfers.take(transfers.bytes >= 0)
+    if not len(known) and in_graph:
+        return "no profiler records sizes of calls inside graphs", EAGERLY
     if not len(known):
         return "the sizes of its calls are not recorded", WITH_SIZES
     absent = _too_little(known)
