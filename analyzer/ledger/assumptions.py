@@ -149,7 +149,7 @@ def _products(facts: Facts) -> Iterator[str]:
         )
     else:
         yield "activations are left out"
-    yield "arithmetic is that of matrix products and of attention over the cache; work element by element counts as none"
+    yield "arithmetic is that of matrix products and of attention over the cache; elementwise work counts as none"
     if facts.unknown_arithmetic:
         count, first = len(set(facts.unknown_arithmetic)), facts.unknown_arithmetic[0]
         yield f"arithmetic of {counted(count, 'packed tensor')} is not told (how many weights they hold), as of {first}"

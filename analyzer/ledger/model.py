@@ -6,6 +6,7 @@ time that they must cross. Caches can serve them instead: a counter measures tha
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
@@ -112,3 +113,14 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     layout: Layout | None = None
     device: list[DeviceBandwidth] = []
     uncounted: list[Uncounted] = []
+
+
+def together(phases: Sequence[Phase]) -> list[list[Phase]]:
+    """The phases in order, those that overlap in one list."""
+    parts: list[list[Phase]] = []
+    for phase in phases:
+        if phase.overlaps_previous and parts:
+            parts[-1].append(phase)
+        else:
+            parts.append([phase])
+    return parts

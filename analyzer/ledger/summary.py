@@ -11,7 +11,7 @@ from analyzer.calculators.memory import Phase as FloorPhase
 from analyzer.calculators.memory import phase_floor_ns
 from analyzer.errors import UsageError
 from analyzer.hardware import DEVICES, floor_bandwidth, look_up
-from analyzer.ledger.model import Entry, Kind, Layout, Ledger, Phase, Uncounted, Workload
+from analyzer.ledger.model import Entry, Kind, Layout, Ledger, Phase, Uncounted, Workload, together
 
 FORMAT = "tracebound.ledger-summary"
 FORMAT_VERSION = 1
@@ -179,14 +179,8 @@ def _bandwidth(ledger: Ledger, ranks: list[int], bytes_per_s: float | None, sour
 
 def _floors(phases: Sequence[Phase], speeds: dict[int, float]) -> list[FloorRow]:
     """Phases that overlap share each rank's bandwidth: their bytes add before the slowest rank is looked for."""
-    groups: list[list[Phase]] = []
-    for phase in phases:
-        if phase.overlaps_previous and groups:
-            groups[-1].append(phase)
-        else:
-            groups.append([phase])
     rows = []
-    for group in groups:
+    for group in together(phases):
         entries = [entry for phase in group for entry in phase.entry]
         ranks = _ranks(entries)
         sizes = _per_rank(entries, ranks)

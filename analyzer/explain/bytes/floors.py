@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from analyzer.diagnosis import ByteFloor, FloorPart
 from analyzer.explain.bytes.step_mean import mean_step
-from analyzer.ledger.model import Ledger, Phase
+from analyzer.ledger.model import Ledger, Phase, together
 
 NS_PER_S = 1e9
 
@@ -32,17 +32,6 @@ class Steps:
     times_ns: npt.NDArray[np.float64]
 
 
-def together(ledger: Ledger) -> list[list[Phase]]:
-    """The phases in order, those that overlap in one list."""
-    parts: list[list[Phase]] = []
-    for phase in ledger.phase:
-        if phase.overlaps_previous and parts:
-            parts[-1].append(phase)
-        else:
-            parts.append([phase])
-    return parts
-
-
 def bytes_of(phases: Sequence[Phase], rank: int) -> int:
     """Bytes of one rank per step in these phases."""
     return sum(entry.bytes for phase in phases for entry in phase.entry if rank in entry.ranks)
@@ -56,7 +45,7 @@ def ledger_ranks(ledger: Ledger) -> set[int]:
 def floor_parts(ledger: Ledger, ranks: Sequence[int], bytes_per_s: Mapping[int, float]) -> list[FloorPart]:
     """The floors of the parts over ``ranks``, all of known bandwidth; parts without bytes there are left out."""
     found = []
-    for phases in together(ledger):
+    for phases in together(ledger.phase):
         times = {rank: bytes_of(phases, rank) / bytes_per_s[rank] * NS_PER_S for rank in ranks}
         slowest = max(times, key=lambda rank: (times[rank], -rank), default=None)
         if slowest is not None and times[slowest] > 0:
