@@ -17,7 +17,7 @@ from analyzer.errors import TraceError, UsageError
 from analyzer.report.escape import visible
 
 if TYPE_CHECKING:
-    from analyzer.study.scaling_result import Scaling
+    from analyzer.scaling.result import Scaling
 
 EXAMPLE = "Example: tracebound scaling ranks1 ranks2 ranks4 ranks8 -o scaling-study"
 
@@ -86,7 +86,7 @@ def scaling(
     """
     with ending(debug=debug):
         from analyzer import pipeline
-        from analyzer.study.scaling import Given, study
+        from analyzer.scaling.study import Given, study
 
         settings = pipeline.Options(
             steps=opt.pattern("--steps", steps),
@@ -133,7 +133,7 @@ def _declared(words: Sequence[str], runs: Sequence[str]) -> dict[str, int]:
 
 
 def _earlier(path: Path) -> Scaling:
-    from analyzer.study.scaling_result import FORMAT, FORMAT_VERSION, Scaling
+    from analyzer.scaling.result import FORMAT, FORMAT_VERSION, Scaling
 
     hint = "give the scaling.json that an earlier tracebound scaling wrote"
     try:

@@ -14,7 +14,7 @@ from analyzer.report.numbers import fixed, share
 from analyzer.report.scaling_against import against_answer, against_table
 from analyzer.report.scaling_words import interval_ms, ms, of_ranks, ratio_interval, sentence, share_interval
 from analyzer.report.tables import table
-from analyzer.study.scaling_result import Scaling, ScalingFit, ScalingPoint, ScalingRun
+from analyzer.scaling.result import Scaling, ScalingFit, ScalingPoint, ScalingRun
 
 if TYPE_CHECKING:
     from analyzer.report.figures import FigureLink, NotDrawn

@@ -6,7 +6,7 @@ from analyzer.report.escape import code, prose
 from analyzer.report.numbers import share
 from analyzer.report.scaling_words import ms, of_ranks, ratio_interval
 from analyzer.report.tables import table
-from analyzer.study.scaling_result import Against, CommonCount
+from analyzer.scaling.result import Against, CommonCount
 
 _ABSOLUTE = {"better": "shorter", "worse": "longer", "not told": "not told apart"}
 _SCALING = {

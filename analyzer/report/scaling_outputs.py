@@ -12,7 +12,7 @@ from analyzer.report.figures import Figures, figure_links, file_names
 from analyzer.report.outputs import publish_figures, staging_folder
 from analyzer.report.scaling import render_scaling
 from analyzer.report.scaling_figures import NAMES
-from analyzer.study.scaling_result import Scaling
+from analyzer.scaling.result import Scaling
 
 REPORT = "SCALING.md"
 FOLDER = "scaling"

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from analyzer.apportion import round_half_up
 from analyzer.report.numbers import fixed, share
-from analyzer.study.scaling_result import Interval
+from analyzer.scaling.result import Interval
 
 
 def ms(ns: float) -> str:

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from analyzer.comparison.headline import Headline, common_phase, headline, phases
 from analyzer.diagnosis import Diagnosis, GlobalWindow, Window
 from analyzer.errors import UsageError
 from analyzer.reconstruct.step_markers import clean_name
-from analyzer.study.headline import Headline, common_phase, headline, phases
 
 _MODE = re.compile(r"^step\[([A-Z_0-9]+) ")
 VERIFY = "VERIFY"

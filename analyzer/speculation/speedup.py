@@ -8,6 +8,7 @@ from typing import Literal
 import msgspec
 
 from analyzer.calculators.decoding import acceptance_for, expected_tokens
+from analyzer.comparison.headline import world_size
 from analyzer.diagnosis import Diagnosis
 from analyzer.fits import run_mean
 from analyzer.speculation.acceptance import measured
@@ -15,7 +16,6 @@ from analyzer.speculation.counts import Cycles, Totals
 from analyzer.speculation.cycle_steps import cycle_steps
 from analyzer.speculation.ratios import Ratio
 from analyzer.speculation.result import Acceptance, Difference, Interval, Model, Speculation, StepTime
-from analyzer.study.headline import world_size
 from analyzer.uncertain import Uncertain, interval, product_interval
 from analyzer.version import __version__
 

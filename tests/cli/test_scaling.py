@@ -12,7 +12,7 @@ from fixtures.planted.scaling import Plan, program
 from fixtures.simulator.engine import simulate
 from fixtures.simulator.kineto_writer import write_kineto
 from tests.cli.conftest import run
-from tests.study.runs import alternating, diagnosis
+from tests.scaling.runs import alternating, diagnosis
 
 
 @pytest.fixture

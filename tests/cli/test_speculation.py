@@ -9,7 +9,7 @@ import pytest
 
 from analyzer.analysis import Analysis
 from tests.cli.conftest import run
-from tests.study.runs import alternating, diagnosis
+from tests.scaling.runs import alternating, diagnosis
 
 
 @pytest.fixture

@@ -14,10 +14,10 @@ from analyzer.report.figures import Figures
 from analyzer.report.scaling import render_scaling, terminal_lines
 from analyzer.report.scaling_figures import NAMES, figures
 from analyzer.report.scaling_outputs import write_scaling
-from analyzer.study.scaling import Given, study
-from analyzer.study.scaling_result import Against, CommonCount, Scaling
+from analyzer.scaling.result import Against, CommonCount, Scaling
+from analyzer.scaling.study import Given, study
 from tests.report.test_markdown import HOSTILE
-from tests.study.runs import PINS, alternating, diagnosis
+from tests.scaling.runs import PINS, alternating, diagnosis
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "scaling.md"
 

@@ -14,7 +14,7 @@ from analyzer.speculation.counts import Totals, from_histogram
 from analyzer.speculation.result import Speculation
 from analyzer.speculation.speedup import given, speculate, timed
 from tests.report.test_markdown import HOSTILE
-from tests.study.runs import PINS, alternating, diagnosis
+from tests.scaling.runs import PINS, alternating, diagnosis
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "speculation.md"
 COUNTS = from_histogram("file", {0: 20, 1: 16, 2: 64}, 2)

@@ -11,7 +11,7 @@ from analyzer.calculators import speculation as modelled
 from analyzer.speculation.counts import Totals, from_histogram
 from analyzer.speculation.result import Speculation
 from analyzer.speculation.speedup import given, speculate, timed
-from tests.study.runs import PINS, alternating, diagnosis, with_pins
+from tests.scaling.runs import PINS, alternating, diagnosis, with_pins
 
 COUNTS = from_histogram("file", {0: 20, 1: 16, 2: 64}, 2)
 

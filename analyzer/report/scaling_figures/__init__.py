@@ -6,7 +6,7 @@ matplotlib is imported when the first figure is drawn, so that the command line 
 from __future__ import annotations
 
 from analyzer.report.figures import Figures, draw_all
-from analyzer.study.scaling_result import Scaling
+from analyzer.scaling.result import Scaling
 
 NAMES = ("step_time", "categories", "efficiency")
 """All figures in reading order; each is a module of this package with a function ``draw``."""

@@ -9,7 +9,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.ticker import NullLocator
 
 from analyzer.report.figures.palette import Fill
-from analyzer.study.scaling_result import Interval, Scaling
+from analyzer.scaling.result import Interval, Scaling
 
 MEASURED = Fill("#11378D")
 FITTED = Fill("#D07C1F")

@@ -10,7 +10,7 @@ from analyzer.report.figures.sheet import WIDTH_IN, Entry, Sheet
 from analyzer.report.numbers import NS_PER_MS
 from analyzer.report.scaling_figures.axis import subject
 from analyzer.report.scaling_words import ms, of_ranks
-from analyzer.study.scaling_result import Scaling
+from analyzer.scaling.result import Scaling
 
 SMALL_SHARE = 0.01
 SEEN_FROM = 0.003

@@ -12,7 +12,7 @@ from analyzer.report.figures.sheet import Entry, Sheet
 from analyzer.report.numbers import share
 from analyzer.report.scaling_figures.axis import IDEAL, MEASURED, error_bars, rank_axis, subject
 from analyzer.report.scaling_words import of_ranks
-from analyzer.study.scaling_result import Interval, Scaling, ScalingPoint
+from analyzer.scaling.result import Interval, Scaling, ScalingPoint
 
 
 def draw(scaling: Scaling) -> Sheet | str:

@@ -12,7 +12,7 @@ from analyzer.report.figures.sheet import Entry, Sheet
 from analyzer.report.numbers import NS_PER_MS, share
 from analyzer.report.scaling_figures.axis import FITTED, MEASURED, error_bars, rank_axis, subject
 from analyzer.report.scaling_words import ms, of_ranks
-from analyzer.study.scaling_result import CurvePoint, Scaling
+from analyzer.scaling.result import CurvePoint, Scaling
 
 TOP = 1.08
 """End of the axis over the highest interval measured."""

@@ -9,11 +9,11 @@ import pytest
 
 from analyzer.diagnosis import Device, Diagnosis, Input
 from analyzer.errors import UsageError
-from analyzer.study.scaling import Given, study
-from analyzer.study.scaling_against import held_against
-from analyzer.study.scaling_result import Scaling
+from analyzer.scaling.against import held_against
+from analyzer.scaling.result import Scaling
+from analyzer.scaling.study import Given, study
 from fixtures.planted.scaling import Plan, diagnosed, overhead_ns, program
-from tests.study.runs import MS, PINS, alternating, diagnosis, with_pins
+from tests.scaling.runs import MS, PINS, alternating, diagnosis, with_pins
 
 EXAMPLES = {"before": (196.65, 80.61, 64.03, 132.62, 32.56), "after": (60.66, 54.33, 53.43, 7.23, 88.07)}
 """Step of 1 and of 8 ranks, S, P (ms), serial share (%): as published."""

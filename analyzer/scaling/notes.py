@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 from analyzer.comparison.runs import GUESSED
 from analyzer.fits import MIN_STEPS
-from analyzer.study.scaling_pins import PROFILER
-from analyzer.study.scaling_runs import StudyRun
+from analyzer.scaling.pins import PROFILER
+from analyzer.scaling.runs import StudyRun
 
 
 def notes_on(runs: Sequence[StudyRun]) -> list[str]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from analyzer.comparison.headline import headline, phases, world_size
 from analyzer.comparison.sides import budget_of
 from analyzer.diagnosis import Diagnosis
-from analyzer.study.headline import headline, phases, world_size
 from fixtures.planted.scaling import Plan, diagnosed, program
-from tests.study.runs import MS
+from tests.scaling.runs import MS
 
 
 @pytest.fixture(scope="module")

@@ -6,16 +6,16 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from analyzer.comparison.headline import common_phase, headline, phases, world_size
 from analyzer.errors import UsageError
 from analyzer.fits import run_mean
-from analyzer.study.headline import common_phase, headline, phases, world_size
-from analyzer.study.scaling_against import held_against
-from analyzer.study.scaling_fit import CountedRun, fitted
-from analyzer.study.scaling_notes import notes_on
-from analyzer.study.scaling_pins import differing, pins_of, shared, undeclared, unlike
-from analyzer.study.scaling_points import last_improvement, points_of
-from analyzer.study.scaling_result import CategoryFit, Scaling, ScalingFit, ScalingRun
-from analyzer.study.scaling_runs import Given, StudyRun
+from analyzer.scaling.against import held_against
+from analyzer.scaling.fit import CountedRun, fitted
+from analyzer.scaling.notes import notes_on
+from analyzer.scaling.pins import differing, pins_of, shared, undeclared, unlike
+from analyzer.scaling.points import last_improvement, points_of
+from analyzer.scaling.result import CategoryFit, Scaling, ScalingFit, ScalingRun
+from analyzer.scaling.runs import Given, StudyRun
 from analyzer.uncertain import Uncertain, interval
 from analyzer.version import __version__
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from analyzer.comparison.headline import Headline
 from analyzer.diagnosis import Diagnosis
-from analyzer.study.headline import Headline
-from analyzer.study.scaling_pins import Pins
+from analyzer.scaling.pins import Pins
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from analyzer.fits import RunMean
-from analyzer.study.scaling_fit import CountedRun, line_at, whole_means
-from analyzer.study.scaling_result import Interval, ScalingPoint, StepChange
+from analyzer.scaling.fit import CountedRun, line_at, whole_means
+from analyzer.scaling.result import Interval, ScalingPoint, StepChange
 from analyzer.uncertain import Uncertain, difference_interval, interval, product_interval
 
 NEXT_TO_NOTHING = 0.01

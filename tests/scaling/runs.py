@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from analyzer.categories import CATEGORY_NAMES
+from analyzer.comparison.headline import Headline
 from analyzer.diagnosis import Diagnosis, PinnedFact, RunFacts
-from analyzer.study.headline import Headline
-from analyzer.study.scaling_fit import CountedRun
+from analyzer.scaling.fit import CountedRun
 from tests.builders import analysis_of, schedule
 
 MS = 1_000_000

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from analyzer.comparison.headline import Headline
 from analyzer.fits import Estimate, FloatArray, RunLine, RunMean, fit_runs, run_mean, weights_of
-from analyzer.study.headline import Headline
-from analyzer.study.scaling_result import Behaviour, CategoryFit, CurvePoint, Interval, ScalingFit
+from analyzer.scaling.result import Behaviour, CategoryFit, CurvePoint, Interval, ScalingFit
 
 MISFIT_BELOW = 0.01
 """Chance of such residuals from the steps' noise alone, below which the curve is said not to describe the runs."""

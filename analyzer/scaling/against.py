@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from analyzer.study.scaling_result import Against, Change, CommonCount, Interval, Scaling, ScalingPoint
+from analyzer.scaling.result import Against, Change, CommonCount, Interval, Scaling, ScalingPoint
 from analyzer.uncertain import Uncertain, product_interval
 
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analyzer.calculators import scaling as calculated
-from analyzer.study.scaling_fit import CountedRun, fitted
-from tests.study.runs import MS, counted
+from analyzer.scaling.fit import CountedRun, fitted
+from tests.scaling.runs import MS, counted
 
 
 def flat(ranks: int, kernel: int, transfer: int = 0, n: int = 6) -> CountedRun:
