@@ -102,9 +102,10 @@ class Analysis:
 
 def _rows_with_floats(diagnosis: Diagnosis) -> list[msgspec.Struct]:
     rows: list[msgspec.Struct] = [*diagnosis.kernels, *diagnosis.hypotheses, *diagnosis.quality]
-    rows += diagnosis.collectives
+    rows += [*diagnosis.collectives, *diagnosis.classes]
     rows += [*diagnosis.kernel_shapes, *diagnosis.graph_replays, *diagnosis.look_first]
     rows += [diagnosis.whatif] if diagnosis.whatif is not None else []
+    rows += diagnosis.bytes.with_floats() if diagnosis.bytes is not None else []
     rows += [diagnosis.constants, *(rank.constants for rank in diagnosis.ranks)]
     parts = (part for row in diagnosis.hypotheses for part in (row.share, row.measured))
     return rows + [part for part in parts if part is not None]

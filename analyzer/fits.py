@@ -3,10 +3,10 @@
 Model: the mean of run ``i`` is ``intercept + slope x_i + u_i + e_i``; ``e_i`` is the noise of a mean of steps, whose
 variance the steps themselves tell, ``u_i`` what differs from run to run (clocks, placement, the line's own misfit).
 Its variance is estimated as Paule and Mandel (1982) do, the weights are ``1 / (variance of e_i + variance of u)``, and
-the interval is that of Knapp and Hartung (2003): the weighted residuals scale the error, Student's t has ``n - 2``
-degrees of freedom, and the scale is never below 1, so that a lucky fit is not taken for precision (Röver, Knapp,
-Friede 2015). Two runs have no residual: their interval rests on their steps alone (Welch-Satterthwaite), and what
-differs from run to run is not in it.
+the interval is that of Knapp and Hartung (2003): the weighted residuals scale the error, and Student's t has ``n - 2``
+degrees of freedom. It is never narrower than the interval that the noise of the steps alone gives
+(Welch-Satterthwaite), so that a lucky fit is not taken for precision. Two runs have no residual: theirs is that of the
+steps alone, and what differs from run to run is not in it.
 
 Estimates are linear in the means for given weights: lines of parts, fitted with the weights of their sum, sum to the
 line of the sum.
@@ -22,12 +22,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import fdtrc, stdtrit
 
-from analyzer.stats import mean_inflation
+from analyzer.stats import MIN_VALUES, mean_error, mean_inflation
 
 FloatArray = npt.NDArray[np.float64]
 
 LEVEL = 0.95
-MIN_STEPS = 5
+MIN_STEPS = MIN_VALUES
 """Steps that a run needs for the noise of its mean to be known."""
 LEAST_VARIANCE = 0.01
 """Least variance of one run's mean as a share of the mean variance: steps that happen to be all alike do not make a
@@ -45,6 +45,14 @@ class RunMean:
     mean: float
     variance: float | None
     dof: int
+
+    @property
+    def ci95(self) -> tuple[float, float] | None:
+        """95 % interval of the mean by its steps alone (Student's t); None where their noise is not known."""
+        if self.variance is None:
+            return None
+        margin = _quantile(self.dof) * math.sqrt(self.variance)
+        return self.mean - margin, self.mean + margin
 
 
 @dataclass(frozen=True)
@@ -81,12 +89,10 @@ def run_mean(x: float, values: Sequence[int] | FloatArray) -> RunMean:
     if not n:
         raise ValueError("no step: nothing to average")
     mean = float(sample.mean())
-    if n < MIN_STEPS:
+    error = mean_error(sample)
+    if error is None:
         return RunMean(x, mean, None, 0)
-    centred = sample - mean
-    inflation = mean_inflation(centred)
-    variance = inflation * float(centred @ centred) / ((n - 1) * n)
-    return RunMean(x, mean, variance, max(1, math.floor((n - 1) / inflation)))
+    return RunMean(x, mean, error**2, max(1, math.floor((n - 1) / mean_inflation(sample - mean))))
 
 
 def weights_of(runs: Sequence[RunMean]) -> FloatArray:
@@ -165,25 +171,31 @@ def _squares(runs: Sequence[RunMean], w: FloatArray) -> float:
 def _interval(
     value: float, row: FloatArray, runs: Sequence[RunMean], w: FloatArray, residuals: FloatArray
 ) -> tuple[float, float] | None:
-    variances = _variances(runs)
-    within = None if variances is None else float(row**2 @ variances)
-    freedom = len(runs) - 2
+    """Knapp and Hartung's interval, at least as wide as the one that the steps alone give; of two runs the latter."""
+    within, freedom = _within(row, runs), len(runs) - 2
     if freedom < 1:
-        if variances is None or within is None:
-            return None
-        parts = row**2 * variances
-        dof = (
-            within**2 / sum(part**2 / run.dof for part, run in zip(parts.tolist(), runs, strict=True))
-            if within
-            else 1.0
-        )
-        margin = float(stdtrit(dof, (1 + LEVEL) / 2)) * math.sqrt(within)
-        return value - margin, value + margin
+        return None if within is None else (value - within, value + within)
     scale = float(w @ residuals**2) / freedom
-    margin = float(stdtrit(freedom, (1 + LEVEL) / 2)) * math.sqrt(
-        max(scale * float(row**2 @ (1 / w)), within or 0.0)
-    )
+    margin = _quantile(freedom) * math.sqrt(scale * float(row**2 @ (1 / w)))
+    margin = max(margin, within or 0.0)
     return value - margin, value + margin
+
+
+def _within(row: FloatArray, runs: Sequence[RunMean]) -> float | None:
+    """Half the interval by the noise of the steps (Welch-Satterthwaite); None where it is not known."""
+    variances = _variances(runs)
+    if variances is None:
+        return None
+    parts = row**2 * variances
+    whole = float(parts.sum())
+    if whole == 0:
+        return 0.0
+    freedom = whole**2 / float(parts**2 @ (1 / np.array([run.dof for run in runs])))
+    return _quantile(freedom) * math.sqrt(whole)
+
+
+def _quantile(freedom: float) -> float:
+    return float(stdtrit(freedom, (1 + LEVEL) / 2))
 
 
 def _misfit(runs: Sequence[RunMean]) -> float | None:

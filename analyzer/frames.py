@@ -20,6 +20,7 @@ from analyzer.diagnosis import (
     ClassTime,
     ClientWindow,
     Collective,
+    CollectiveCost,
     Diagnosis,
     GlobalWindow,
     GraphReplay,
@@ -165,6 +166,27 @@ SMALL_KERNEL_COLUMNS = _columns_of(SmallKernels)
 HOST_ROLLUP_COLUMNS = _columns_of(HostRollup)
 RANGE_COLUMNS = _columns_of(RangeTime)
 COLLECTIVE_COLUMNS = _columns_of(Collective)
+COLLECTIVE_COST_COLUMNS = _columns_of(CollectiveCost)
+COLLECTIVE_SIZE_COLUMNS = (
+    "group",
+    "op",
+    "dtype",
+    "algorithm",
+    "protocol",
+    "in_graphs",
+    "bytes",
+    "calls",
+    "median_ns",
+    "p05_ns",
+    "p95_ns",
+    "fitted_ns",
+    "fitted_low_ns",
+    "fitted_high_ns",
+    "contended_calls",
+    "contended_ratio",
+    "contended_ratio_low",
+    "contended_ratio_high",
+)
 LATE_RANK_COLUMNS = _columns_of(LateRank)
 GLOBAL_WINDOW_COLUMNS = _columns_of(GlobalWindow)
 CLIENT_WINDOW_COLUMNS = (
@@ -299,6 +321,17 @@ def struct_rows(rows: Iterable[msgspec.Struct]) -> Iterable[Row]:
             else:
                 values.append(_flat(value))
         yield tuple(values)
+
+
+def collective_size_rows(diagnosis: Diagnosis) -> Iterable[Row]:
+    """The rows of ``COLLECTIVE_SIZE_COLUMNS``, in the order of ``alpha_beta``."""
+    for row in diagnosis.alpha_beta:
+        kind = row.group, row.op, row.dtype, row.algorithm, row.protocol, row.in_graphs
+        for point in row.points:
+            measured = point.bytes, point.calls, point.median_ns, point.p05_ns, point.p95_ns
+            fitted = point.fitted_ns, *(point.fitted_ci95_ns or (None, None))
+            ratio = point.contended_ratio, *(point.contended_ratio_ci95 or (None, None))
+            yield (*kind, *measured, *fitted, point.contended_calls, *ratio)
 
 
 def _flat(value: Any) -> Any:

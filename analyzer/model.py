@@ -235,6 +235,9 @@ class CollectiveInfo:
     sequence: int | None
     src_rank: int | None = None
     dst_rank: int | None = None
+    bytes: int | None = (
+        None  # larger of what one rank puts in and gets out, where no elements and type tell it
+    )
 
 
 @dataclass(frozen=True)

@@ -18,11 +18,24 @@ from analyzer.diagnosis import (
     Diagnosis,
     GlobalAccount,
     Hypothesis,
+    Rank,
+    SweepUse,
     Unmeasured,
 )
 from analyzer.errors import TraceError, UsageError
-from analyzer.explain import absent_device, cautions, profiling_cost, quality, run, summary
+from analyzer.explain import (
+    absent_device,
+    cautions,
+    profiling_cost,
+    quality,
+    run,
+    summary,
+    swept_context,
+)
 from analyzer.explain.advice import advice_for
+from analyzer.explain.bytes import account as byte_account
+from analyzer.explain.bytes.given import Given
+from analyzer.explain.bytes.given import given as read_given
 from analyzer.explain.focus import focus_rank
 from analyzer.explain.host.look_first import look_first
 from analyzer.explain.launches.queue import join_queues
@@ -30,12 +43,14 @@ from analyzer.explain.outliers import outliers
 from analyzer.explain.outlook import Asked, Outlook, outlook, what_would_predict
 from analyzer.explain.rank_report import RankReport, report_rank
 from analyzer.explain.ranks import remarks
+from analyzer.explain.ranks.costs import collective_costs
 from analyzer.explain.ranks.joint_report import (
     JointReport,
     global_budgets,
     join_reports,
     joint_verdicts,
 )
+from analyzer.explain.ranks.price import collective_prices
 from analyzer.explain.service import after_device
 from analyzer.explain.service.after_device import CLIENT
 from analyzer.explain.verdicts import thresholds
@@ -70,6 +85,9 @@ class Options:
     changes: Sequence[str] = ()  # SPECs of changes to replay besides each explanation's own
     assume: Sequence[str] = ()  # NAME=NS or NAME=LOW..HIGH
     own_changes: bool = True  # replay each explanation's intervention
+    ledger: str | Path | None = None  # a byte ledger of these steps
+    counters: Sequence[str | Path] = ()  # CSV files of Nsight Compute: FILE, or RANK=FILE
+    sweep: str | None = None  # a sweep.json that kv-context is taken from
     token_logs: Sequence[str | Path] = ()
     token_clocks: Mapping[str, str] = field(default_factory=dict)  # device, server, client: name of its clock
 
@@ -96,8 +114,10 @@ def analyze(
     asked.checked()
     rules = load_rules(options.rules)
     limits = thresholds.resolve(options.thresholds, rules)
+    given_bytes = read_given(options.ledger, options.counters, capture.ranks)
     capture, zero = on_one_zero(capture)
-    reports = _report_ranks(capture, options, rules, limits, progress, executor)
+    reports = _report_ranks(capture, options, rules, limits, given_bytes, progress, executor)
+    reports = byte_account.with_ledger(reports, given_bytes, limits)
     reports = run.with_records(reports, capture, zero)
     joint = join_reports(reports, capture.missing_ranks, world_known=_world_known(capture))
     reports, paths = joint.reports, joint.paths
@@ -109,11 +129,13 @@ def analyze(
     detail = focus.detail
     host_rollups = [row for report in reports for row in report.host_rollups]
     predicted = outlook(joint, _hypotheses(capture, joint, limits), asked)
+    bytes_, held = byte_account.bytes_account(joint, capture, given_bytes, predicted.hypotheses)
+    hypotheses, swept = _by_sweep(held, options.sweep, zero, ranks, capture)
     service = after_device.of(
         token_logs(options.token_logs), joint, focus.rank.rank, zero, options.boundary, options.token_clocks
     )
-    hypotheses = service.hypotheses(
-        [advice.verdict(row) for row in predicted.hypotheses],
+    explained = service.hypotheses(
+        [advice.verdict(row) for row in hypotheses],
         limits,
         cautions.distortion(capture, reports, limits),
     )
@@ -135,16 +157,20 @@ def analyze(
         kernels=[kernel for report in reports for kernel in report.kernels],
         kernel_shapes=[shape for report in reports for shape in report.shapes],
         host_culprits=[culprit for report in reports for culprit in report.culprits],
-        hypotheses=hypotheses,
+        hypotheses=explained,
+        sweep=swept,
         whatif=predicted.whatif,
         service=service.result,
         collectives=joint.collectives,
         late_ranks=joint.late_ranks,
+        alpha_beta=collective_prices(joint, run.pin(capture, "topology")),
+        collective_costs=collective_costs(joint, phases_of(ranks)),
         run=run.facts(capture),
         undeclared=run.undeclared(capture),
         unmeasured=[
             *advice.unmeasured(_unmeasured(capture, joint, advice.no_device)),
             *_unpredicted(predicted, advice.no_device),
+            *([] if advice.no_device else byte_account.unmeasured(given_bytes, bytes_)),
             *service.unmeasured,
         ],
         quality=quality.ledger(
@@ -168,6 +194,7 @@ def analyze(
         detail=detail[0] if detail is not None else None,
         rules=list(rules.sources),
         shared_devices=summary.shared_devices(capture),
+        bytes=bytes_,
         notes=[
             *([absent_device.sentence(advice.no_device)] if advice.no_device else []),
             *run.notes(capture),
@@ -184,6 +211,17 @@ def analyze(
         None if paths is None else paths.segments,
         service.tokens,
     )
+
+
+def _by_sweep(
+    rows: Sequence[Hypothesis], path: str | None, zero: int | None, ranks: list[Rank], capture: Capture
+) -> tuple[Sequence[Hypothesis], SweepUse | None]:
+    """The rows with what a sweep says of ``kv-context``, and what ties it to this capture."""
+    if path is None:
+        return rows, None
+    sweep = swept_context.read_sweep(path)
+    use = swept_context.sweep_use(sweep, path, None if zero is None else str(zero), ranks, run.facts(capture))
+    return swept_context.with_sweep(rows, sweep, use), use
 
 
 def _unmeasured(capture: Capture, joint: JointReport, no_device: str) -> list[Unmeasured]:
@@ -231,6 +269,7 @@ def _report_ranks(
     options: Options,
     rules: Rules,
     limits: Mapping[str, float],
+    given_bytes: Given,
     progress: Progress,
     executor: Executor | None,
 ) -> list[RankReport]:
@@ -257,6 +296,7 @@ def _report_ranks(
             devices_of[at] == 1,
             shared[rank],
             MOST_EVENTS // len(traces),
+            given_bytes.of_rank(rank),
         )
         for at, (trace, rank) in enumerate(zip(traces, capture.ranks, strict=True))
     ]
@@ -269,11 +309,13 @@ def _report_ranks(
     return reports
 
 
-_Arguments = tuple[Trace | StoredTrace, int, RankOptions, str | None, dict[str, float], bool, list[int], int]
+_Arguments = tuple[
+    Trace | StoredTrace, int, RankOptions, str | None, dict[str, float], bool, list[int], int, Given
+]
 
 
 def _report_one(arguments: _Arguments) -> RankReport:
-    given_trace, rank, options, step_index, limits, sole_device, shared, most_events = arguments
+    given_trace, rank, options, step_index, limits, sole_device, shared, most_events, given_bytes = arguments
     stored = given_trace if isinstance(given_trace, StoredTrace) else None
     trace = given_trace.load() if isinstance(given_trace, StoredTrace) else given_trace
     report = report_rank(
@@ -285,6 +327,7 @@ def _report_one(arguments: _Arguments) -> RankReport:
         sole_device=sole_device,
         shared_gpu_with=shared,
         most_events=most_events,
+        given=given_bytes,
     )
     if stored is None or report.links is None:
         return report

@@ -12,6 +12,9 @@ IntArray = npt.NDArray[np.int64]
 RESAMPLED_AT_ONCE = 1_000_000
 """Values drawn in one go by the bootstrap: bounds its memory, and changes no result."""
 
+MIN_VALUES = 5
+"""Values that a standard error needs."""
+
 HIGHEST_CORRELATION = 0.9
 """Cap of the correlation of a step with the next: the variance grows at most 19 times."""
 
@@ -73,3 +76,12 @@ def mean_inflation(centred: npt.NDArray[np.float64]) -> float:
         return 1.0
     r = min(r, HIGHEST_CORRELATION)
     return (1 + r) / (1 - r)
+
+
+def mean_error(values: npt.NDArray[np.float64]) -> float | None:
+    """Standard error of the mean of values in order of time; None of fewer than ``MIN_VALUES``."""
+    n = len(values)
+    if n < MIN_VALUES:
+        return None
+    centred = values - values.mean()
+    return math.sqrt(mean_inflation(centred) * float(centred @ centred) / ((n - 1) * n))

@@ -11,6 +11,7 @@ from pathlib import Path
 from analyzer import pipeline
 from analyzer.diagnosis import Diagnosis
 from analyzer.errors import TraceboundError
+from analyzer.report.collective_price import without_fit
 from analyzer.report.numbers import count
 from analyzer.report.ranks import late_rank_sentence
 
@@ -77,7 +78,12 @@ def _several(name: str, diagnosis: Diagnosis) -> list[str]:
     """Clocks, collectives and late ranks of a capture of several ranks."""
     lines = [f"### `{name}`", ""]
     if all(rank.clock.offset_ns is None for rank in diagnosis.ranks):
-        return [*lines, "The ranks share no collective: each is explained by itself.", ""]
+        return [
+            *lines,
+            "The ranks share no collective: each is explained by itself.",
+            "",
+            *_prices(diagnosis),
+        ]
     lines += [
         "| Rank | Offset, µs | Interval, µs | Residual spread, µs | Shared calls |",
         "|---|---|---|---|---|",
@@ -105,7 +111,19 @@ def _several(name: str, diagnosis: Diagnosis) -> list[str]:
         )
     lines.append("")
     lines += [f"- {late_rank_sentence(late)}" for late in diagnosis.late_ranks]
-    return [*lines, ""]
+    return [*lines, "", *_prices(diagnosis)]
+
+
+def _prices(diagnosis: Diagnosis) -> list[str]:
+    """A fit of every kind of collective, or why there is none."""
+    fits = [
+        f"Fit for {row.op} ({count(row.calls_split, 'call')}, {row.sizes} sizes): {row.alpha_ns / 1e3:.1f} µs"
+        + (f" + bytes / {row.beta_bytes_per_s / 1e9:.1f} GB/s." if row.beta_bytes_per_s else ".")
+        for row in diagnosis.alpha_beta
+        if row.alpha_ns is not None
+    ]
+    lines = [f"- {line}" for line in (*fits, *without_fit(diagnosis))]
+    return [*lines, ""] if lines else []
 
 
 def _row(diagnosis: Diagnosis) -> str:

@@ -73,7 +73,7 @@ def speculation(
         round_ns=cost,
         speedup=speedup,
         breakeven_tokens=breakeven,
-        breakeven_acceptance=None if breakeven is None or never else _acceptance_for(breakeven, drafted),
+        breakeven_acceptance=None if breakeven is None or never else acceptance_for(breakeven, drafted),
         assumptions=(
             "each drafted token is accepted with the same chance, independent of the others; an average "
             "acceptance counter of an engine is not that chance",
@@ -83,7 +83,7 @@ def speculation(
     )
 
 
-def _acceptance_for(tokens: float, draft_tokens: int) -> float:
+def acceptance_for(tokens: float, draft_tokens: int) -> float:
     """The acceptance at which ``tokens`` are expected (by bisection: they only rise with it)."""
     low, high = 0.0, 1.0
     if tokens <= 1:

@@ -14,7 +14,11 @@ from analyzer.analysis import Analysis
 from analyzer.cli import calc
 from analyzer.cli import compare as comparing
 from analyzer.cli import history as keeping
+from analyzer.cli import ledger as bytes_moved
 from analyzer.cli import options as opt
+from analyzer.cli import scaling as scales
+from analyzer.cli import speculation as speculating
+from analyzer.cli import sweep as sweeping
 from analyzer.cli import whatif as predicting
 from analyzer.cli.console import GateError, ending, out, say, warn
 from analyzer.cli.doctor import EXAMPLE, doctor
@@ -71,6 +75,9 @@ def diagnose(
     token_clock: opt.TokenClock = None,
     rules: opt.RulesOption = None,
     threshold: opt.Threshold = None,
+    ledger: opt.LedgerOption = None,
+    counters: opt.CountersOption = None,
+    sweep: opt.SweepOption = None,
     jobs: opt.Jobs = 1,
     output: opt.Output = None,
     format_: opt.FormatOption = opt.Format.MD,
@@ -99,6 +106,9 @@ def diagnose(
             rules=tuple(rules or ()),
             thresholds=opt.thresholds(threshold),
             jobs=jobs,
+            ledger=ledger,
+            counters=tuple(counters or ()),
+            sweep=None if sweep is None else str(sweep),
             token_logs=_token_logs(traces, token_log),
             token_clocks=opt.token_clocks(token_clock),
         )
@@ -218,7 +228,13 @@ def inspect(
 
 app.command(epilog=comparing.EXAMPLE, no_args_is_help=True)(comparing.compare)
 
+app.command(epilog=sweeping.EXAMPLE, no_args_is_help=True)(sweeping.sweep)
+
 app.command(epilog=predicting.EXAMPLE, no_args_is_help=True)(predicting.whatif)
+
+app.command(epilog=scales.EXAMPLE, no_args_is_help=True)(scales.scaling)
+
+app.command(epilog=speculating.EXAMPLE, no_args_is_help=True)(speculating.speculation)
 
 app.command(epilog=keeping.EXAMPLE)(keeping.history)
 
@@ -272,6 +288,8 @@ def collect(context: typer.Context) -> None:
 
     raise typer.Exit(collectors.main(context.args, prog="tracebound collect"))
 
+
+app.add_typer(bytes_moved.app)
 
 app.add_typer(calc.app)
 

@@ -117,6 +117,24 @@ RulesOption = Annotated[
         show_default=False,
     ),
 ]
+LedgerOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--ledger",
+        metavar="FILE",
+        help="Byte ledger of these steps (TOML): floors, bandwidth-bound, compute-bound.",
+        show_default=False,
+    ),
+]
+CountersOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--counters",
+        metavar="FILE",
+        help="CSV of Nsight Compute with DRAM bytes of these kernels, RANK=FILE for one rank's; may be repeated.",
+        show_default=False,
+    ),
+]
 Output = Annotated[
     str | None,
     typer.Option(
@@ -129,6 +147,15 @@ FormatOption = Annotated[
 InspectFormat = Annotated[Format, typer.Option("--format", help="json: JSON alone on stdout.")]
 Figures = Annotated[
     bool, typer.Option("--figures/--no-figures", help="Draw the figures (SVG and PNG) beside the report.")
+]
+SweepOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--sweep",
+        metavar="FILE",
+        help="A sweep.json of tracebound sweep: answers kv-context, where this run is of it or pinned alike.",
+        show_default=False,
+    ),
 ]
 Strict = Annotated[bool, typer.Option("--strict", help="Refuse inputs that are cut off or damaged (exit 1).")]
 StoreOption = Annotated[

@@ -6,6 +6,15 @@ Structs mirror ``diagnosis.json`` field by field; ``None`` is "not captured" (li
 
 from __future__ import annotations
 
+from analyzer.diagnosis.bytes import (
+    ByteFloor,
+    Bytes,
+    CounterSource,
+    FloorPart,
+    KindBytes,
+    MeasuredBytes,
+    RankBytes,
+)
 from analyzer.diagnosis.capture import (
     Clock,
     Constants,
@@ -20,7 +29,15 @@ from analyzer.diagnosis.capture import (
     Steps,
     Unmeasured,
 )
-from analyzer.diagnosis.collectives import Collective, LateRank, Spread
+from analyzer.diagnosis.collectives import (
+    AlphaBeta,
+    Collective,
+    CollectiveCost,
+    LateRank,
+    PriceInterval,
+    PriceOfSize,
+    Spread,
+)
 from analyzer.diagnosis.device_work import (
     ClassTime,
     GraphReplay,
@@ -38,23 +55,30 @@ from analyzer.diagnosis.quantiles import Quantiles
 from analyzer.diagnosis.root import FORMAT, FORMAT_VERSION, Detail, Diagnosis
 from analyzer.diagnosis.service import ClientWindow, ClockPair, GapPart, Service, Stage, TokenLogRead
 from analyzer.diagnosis.steps import Budget, GlobalAccount, GlobalWindow, Outlier, Rank, Window
+from analyzer.diagnosis.sweep import SweepUse
 from analyzer.diagnosis.verdicts import Evidence, Hypothesis, Measured, MeasureKind, Share, Verdict
 
 __all__ = [
     "FORMAT",
     "FORMAT_VERSION",
+    "AlphaBeta",
     "Budget",
+    "ByteFloor",
+    "Bytes",
     "ClassTime",
     "ClientWindow",
     "Clock",
     "ClockPair",
     "Collective",
+    "CollectiveCost",
     "Constants",
+    "CounterSource",
     "Detail",
     "Device",
     "DeviceSpan",
     "Diagnosis",
     "Evidence",
+    "FloorPart",
     "GapPart",
     "GlobalAccount",
     "GlobalWindow",
@@ -65,17 +89,22 @@ __all__ = [
     "Input",
     "Kernel",
     "KernelShape",
+    "KindBytes",
     "LateRank",
     "LaunchBill",
     "LookFirst",
     "MeasureKind",
     "Measured",
+    "MeasuredBytes",
     "Outlier",
     "PinnedFact",
+    "PriceInterval",
+    "PriceOfSize",
     "Quality",
     "Quantiles",
     "RangeTime",
     "Rank",
+    "RankBytes",
     "RunFacts",
     "RunRank",
     "SequenceSection",
@@ -89,6 +118,7 @@ __all__ = [
     "StepSequence",
     "StepWork",
     "Steps",
+    "SweepUse",
     "TokenLogRead",
     "Unmeasured",
     "Verdict",

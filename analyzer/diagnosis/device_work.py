@@ -154,7 +154,10 @@ class SmallKernels(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ClassTime(msgspec.Struct, frozen=True, kw_only=True):
-    """Device work of one class in one phase of one rank, over the windows of its budget."""
+    """Device work of one class in one phase of one rank, over the windows of its budget.
+
+    ``path_error_ns``: standard error of the mean path time per window; None of fewer than 5 windows.
+    """
 
     rank: int
     phase: str
@@ -162,6 +165,7 @@ class ClassTime(msgspec.Struct, frozen=True, kw_only=True):
     events: int
     total_ns: int
     path_ns: int
+    path_error_ns: float | None = None
 
 
 class RangeTime(msgspec.Struct, frozen=True, kw_only=True):

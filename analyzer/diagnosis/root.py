@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
+from analyzer.diagnosis.bytes import Bytes
 from analyzer.diagnosis.capture import Constants, Input, Quality, RunFacts, SharedDevice, Steps, Unmeasured
-from analyzer.diagnosis.collectives import Collective, LateRank
+from analyzer.diagnosis.collectives import AlphaBeta, Collective, CollectiveCost, LateRank
 from analyzer.diagnosis.device_work import (
     ClassTime,
     GraphReplay,
@@ -20,6 +21,7 @@ from analyzer.diagnosis.device_work import (
 from analyzer.diagnosis.host_work import HostCulprit, HostRollup, LaunchBill, LookFirst
 from analyzer.diagnosis.service import Service
 from analyzer.diagnosis.steps import Budget, GlobalAccount, Outlier, Rank
+from analyzer.diagnosis.sweep import SweepUse
 from analyzer.diagnosis.verdicts import Hypothesis
 from analyzer.predicted import WhatIf
 
@@ -58,7 +60,8 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     outliers: list[Outlier] = []
     collectives: list[Collective] = []
     late_ranks: list[LateRank] = []
-    alpha_beta: list[None] = []
+    alpha_beta: list[AlphaBeta] = []
+    collective_costs: list[CollectiveCost] = []
     kernels: list[Kernel]
     host_culprits: list[HostCulprit]
     hypotheses: list[Hypothesis]
@@ -82,6 +85,8 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     detail: Detail | None = None
     rules: list[str] = []  # rules files read after the built-in one
     shared_devices: list[SharedDevice] = []
+    bytes: Bytes | None = None  # None: neither a ledger nor counters were given
+    sweep: SweepUse | None = None  # that ``kv-context`` was given
     notes: list[str]
 
     @property

@@ -1,8 +1,9 @@
 """The example capture that ships with the package: a small decode loop, simulated.
 
 Eight tensor-parallel ranks, eager and graph-captured, as torch.profiler traces, and a single GPU's eager
-loop as an Nsight Systems export; a token log of a client of the eager loop. Made by ``fixtures/make_example.py``; no
-real machine ran it.
+loop as an Nsight Systems export. Beside them what a diagnosis of the eager loop can be given: a byte ledger with
+the checkpoint headers that it is made from, counters, a token log, and a sweep over the context. Made by
+``fixtures/make_example.py``; no real machine ran it.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from importlib import resources
 from pathlib import Path
 
-_ENDINGS = (".json.gz", ".sqlite", ".csv")
+_ENDINGS = (".json.gz", ".sqlite", ".json", ".safetensors", ".toml", ".csv")
 
 
 def files() -> dict[str, bytes]:

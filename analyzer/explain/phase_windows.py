@@ -76,14 +76,16 @@ def _launched(account: RankAccount, code_of: dict[int, int]) -> tuple[IntArray, 
 
 
 def device_path(phases: PhaseWindows) -> tuple[IntArray, IntArray, IntArray]:
-    """Path time of device work: phase, row of Work and ns of each segment in which work runs.
+    """Path time of device work: phase, row of Work and ns of each segment in which work runs."""
+    mine = device_segments(phases)
+    return phases.of_segment[mine], phases.path.ref[mine], phases.segment_ns[mine]
 
-    Gaps before a row carry its number, too; they are no time of its own.
-    """
+
+def device_segments(phases: PhaseWindows) -> IntArray:
+    """Positions of the segments in which device work runs: gaps before a row carry its number, too."""
     path = phases.path
     body = np.isin(path.category, list(DEVICE_CATEGORIES))
-    mine = np.flatnonzero((path.side == ON_DEVICE) & (path.ref >= 0) & body)
-    return phases.of_segment[mine], path.ref[mine], phases.segment_ns[mine]
+    return np.flatnonzero((path.side == ON_DEVICE) & (path.ref >= 0) & body)
 
 
 def sums(codes: IntArray, values: IntArray, count: int) -> IntArray:

@@ -31,6 +31,9 @@ from analyzer.diagnosis import (
 )
 from analyzer.diagnosis import Window as WindowResult
 from analyzer.errors import UsageError
+from analyzer.explain.bytes.evidence import with_counters
+from analyzer.explain.bytes.given import NOTHING, Given
+from analyzer.explain.bytes.rank_rates import NEAR_PEAK, RankRates, counters_of, rank_rates, roof_of_rank
 from analyzer.explain.detail import detail_step
 from analyzer.explain.device.classes import row_classes
 from analyzer.explain.device.grids import coverage
@@ -51,10 +54,11 @@ from analyzer.explain.ranks.links import Links, arrival_of_segment, find_links
 from analyzer.explain.segments import place_of_thread, segment_table
 from analyzer.explain.verdicts.hypotheses import RankEvidence, gather
 from analyzer.explain.windows import phases_of, used_windows, window_results
+from analyzer.intervals import Intervals
 from analyzer.model import IntArray, QualityEntry, Trace
 from analyzer.predict.cut import cut
 from analyzer.predict.rank_graph import RankGraph, rank_graph
-from analyzer.reconstruct.exposure import busy_time
+from analyzer.reconstruct.exposure import beside_collectives, busy_time
 from analyzer.reconstruct.rank import RankAccount, RankOptions, reconstruct_rank
 from analyzer.reconstruct.windows import Window
 from analyzer.reconstruct.work import NO_TIME
@@ -99,11 +103,13 @@ class RankReport:
     steps_walked: tuple[Window, ...]
     arrival: IntArray  # (s,) collective that runs in each segment, -1 none
     links: Links | None
+    beside: Intervals  # when a collective shares the device with other kernels
     first_launch_ns: list[int]  # by window: its step's first launch call, NO_TIME without
     last_work_ns: list[
         tuple[int, int]
     ]  # by window: start and launch of the work that ends it, NO_TIME without
     graph: RankGraph | None  # what a replay needs; None where nothing is to be replayed
+    rates: RankRates  # bytes and arithmetic against the device's peaks
 
 
 def report_rank(
@@ -116,6 +122,7 @@ def report_rank(
     sole_device: bool,
     shared_gpu_with: list[int],
     most_events: int,
+    given: Given = NOTHING,
 ) -> RankReport:
     """Reconstruct and measure one rank. ``most_events``: so many of its events are kept for a replay."""
     account = reconstruct_rank(trace, options, sole_device=sole_device)
@@ -124,12 +131,14 @@ def report_rank(
     result = _rank_result(account, rank, chosen, thresholds, shared_gpu_with)
     every_window = account.windows
     account = _only(account, chosen, windows)
-    evidence = {}
-    for phase in phases_of([result]):
-        used = used_windows(result, phase)
-        wanted = {window.index for window in used}
-        indices = [at for at, window in enumerate(account.windows) if window.index in wanted]
-        evidence[phase] = gather(account, rank, indices, thresholds)
+    roof, at = roof_of_rank(account, rank, given), thresholds[NEAR_PEAK]
+    counters = counters_of(account, given, roof, at)
+    used = {phase: _positions(account, used_windows(result, phase)) for phase in phases_of([result])}
+    rates = rank_rates(account, rank, used, given, roof, counters, at)
+    evidence = {
+        phase: with_counters(gather(account, rank, indices, thresholds, counters.codes), counters, at)
+        for phase, indices in used.items()
+    }
     steps, phases, classes = account.steps, phase_windows(account, result), row_classes(account)
     path_ns = body_path_time(account)
     counted = step_work(account, rank, phases)
@@ -157,11 +166,19 @@ def report_rank(
         part=RankPart(rank, account.arrivals, trace.epoch_zero_ns is not None, clock_of(trace)),
         steps_walked=every_window,
         arrival=arrival_of_segment(account),
-        links=find_links(account, rank, thresholds),
+        links=find_links(account, rank, thresholds, counters.codes),
+        beside=beside_collectives(account.work),
         first_launch_ns=_first_launches(account, len(every_window)),
         last_work_ns=[_started(account, window) for window in every_window],
         graph=_replayable(account, rank, result, thresholds, most_events),
+        rates=rates,
     )
+
+
+def _positions(account: RankAccount, used: list[WindowResult]) -> list[int]:
+    """Where these windows stand in the account."""
+    wanted = {window.index for window in used}
+    return [at for at, window in enumerate(account.windows) if window.index in wanted]
 
 
 def _replayable(

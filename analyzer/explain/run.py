@@ -52,6 +52,12 @@ def _bound(record: RankRecord, zero: RankRecord | None, zero_ns: int | None) -> 
     return found.low_ns - drifted, found.high_ns + drifted
 
 
+def pin(capture: Capture, name: str) -> str | None:
+    """What the manifest says of a pin, None where it says nothing."""
+    found = None if capture.run is None else capture.run.pins.get(name)
+    return None if found is None else str(found.value)
+
+
 def facts(capture: Capture) -> RunFacts | None:
     """The run as the result shows it; None without a manifest."""
     if capture.run is None:

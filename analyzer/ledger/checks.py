@@ -39,7 +39,6 @@ def _defects(ledger: Ledger) -> Iterator[Defect]:
     for number, phase in enumerate(ledger.phase, 1):
         yield from _phase(phase, phase_place(number, phase.name), number, most)
     yield from _devices(ledger.device, most)
-    yield from _twice((tensor.name for tensor in ledger.uncounted), "uncounted", "name")
     for number, tensor in enumerate(ledger.uncounted, 1):
         yield from _uncounted(tensor, f"uncounted {number}")
 
@@ -142,6 +141,7 @@ def _rates(rates: Mapping[str, float | None], place: str) -> Iterator[Defect]:
 
 
 def _uncounted(tensor: Uncounted, place: str) -> Iterator[Defect]:
+    yield from _least(tensor.tensors, 1, f"{place}, tensors")
     yield from _least(tensor.bytes, 0, f"{place}, bytes")
     for size in tensor.shape:
         yield from _least(size, 0, f"{place}, shape")

@@ -22,6 +22,8 @@ Kind = Literal[
     "quantization-metadata",  # scales and zero points
     "replicated-reads",  # the same tensor read by every rank of a group: norms, routers, embeddings that are not split
 ]
+FOREIGN = "no rule knows it"
+"""How ``why`` of a tensor begins that a step may read, but that is not known."""
 Basis = Literal["header", "model", "measured", "declared"]
 """Where a figure comes from: a checkpoint's tensor headers, a formula, a measurement, or the user's word."""
 
@@ -86,13 +88,18 @@ class DeviceBandwidth(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
 
 class Uncounted(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A tensor of the checkpoint that no rule knows. Its bytes are in no entry."""
+    """A tensor of the checkpoint that is in no entry: no rule knows it, or a step does not read it.
+
+    Several that differ only in numbers of their names (``*`` in ``name``) can be one row: ``bytes`` is their sum,
+    ``shape`` that of each.
+    """
 
     name: str
     dtype: str
     shape: list[int]
     bytes: int
     why: str
+    tensors: int = 1
 
 
 class Ledger(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

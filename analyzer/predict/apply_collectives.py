@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from analyzer.calculators.collectives import alpha_beta
 from analyzer.errors import UsageError
+from analyzer.latency_fit import median_line
 from analyzer.model import IntArray
 from analyzer.predict.changes import Collectives, CollectivesHidden, NoSkew
 from analyzer.predict.draft import VARIANTS, Draft
@@ -113,7 +113,8 @@ def _set_alpha_beta(draft: Draft, change: Collectives, rows: IntArray) -> None:
     if not known.any():
         raise UsageError(
             "--change", "collective:alpha,beta", "no collective's size is recorded in the capture",
-            "sizes are read from torch.profiler traces; here scale transfers: collective=0.5",
+            "sizes are read from torch.profiler traces and from nsys exports with NCCL's payload (--include-json=true);"
+            " here scale transfers: collective=0.5",
         )  # fmt: skip
     if not known.all():
         unknown = len(np.unique(meetings.call[of_edge[~known]]))
@@ -128,25 +129,21 @@ def _set_alpha_beta(draft: Draft, change: Collectives, rows: IntArray) -> None:
                 np.rint(change.alpha_ns + size * 1e9 / change.bytes_per_s)[:, None], before.shape[1], axis=1
             )
         else:
-            alpha, beta = _fit(name, size, before[:, 0])
+            alpha, ns_per_byte = _fit(name, size, before[:, 0])
             shift = np.zeros(len(size))
             if change.alpha_ns is not None:
                 shift += change.alpha_ns - alpha
             if change.bytes_per_s is not None:
-                shift += size * (1e9 / change.bytes_per_s - (0.0 if beta is None else 1e9 / beta))
+                shift += size * (1e9 / change.bytes_per_s - ns_per_byte)
             after = np.maximum(before + np.rint(shift)[:, None], 0)
         draft.lag_ns[edges] = np.where(before > NEVER, after.astype(np.int64), NEVER)
 
 
-def _fit(name: str, size: IntArray, transfer_ns: IntArray) -> tuple[float, float | None]:
-    """Alpha and beta of the capture's own transfers, from the median of each size."""
-    sizes = np.unique(size)
-    if len(sizes) < 2:
+def _fit(name: str, size: IntArray, transfer_ns: IntArray) -> tuple[float, float]:
+    """Alpha in ns and ns per byte of the capture's own transfers: the line through their medians."""
+    if len(np.unique(size)) < 2:
         raise UsageError(
             "--change", "collective", f"all {name} calls have one size: one size does not tell alpha from beta",
             "give both, collective:alpha=10us,beta=200GB/s, or a factor, collective=0.5",
         )  # fmt: skip
-    fit = alpha_beta(
-        [(float(of), max(float(np.median(transfer_ns[size == of])), 1.0)) for of in sizes.tolist()]
-    )
-    return fit.alpha_ns, fit.beta_bytes_per_s
+    return median_line(size, np.maximum(transfer_ns, 1))

@@ -58,6 +58,7 @@ class Arrivals(Columns):
     in_replay: IntArray  # ordinal among the collectives of its replay and group, -1 eager
     window: IntArray  # step that launched it, -1 none
     launched_ns: IntArray  # start of the launching call, NO_TIME without
+    kernel: CodeArray  # index into ArrivalTable.texts: its name
     fused: BoolArray  # the kernel also computes: its time is not all communication
 
 
@@ -113,6 +114,7 @@ def find_arrivals(
         in_replay=_ordinals(work, rows, group),
         window=window,
         launched_ns=work.launch_ns[rows],
+        kernel=np.array([texts.code(name) for name in names], np.int32),
         fused=np.array([rules.is_fused_collective(name) for name in names], bool),
     )
     return ArrivalTable(table, groups, tuple(texts.codes))
@@ -123,6 +125,8 @@ def _numbers(values: list[int | None]) -> IntArray:
 
 
 def _bytes(info: CollectiveInfo | None) -> int:
+    if info is not None and info.bytes is not None:
+        return info.bytes
     if info is None or info.dtype is None:
         return -1
     known = [count for count in (info.in_elements, info.out_elements) if count is not None]

@@ -129,6 +129,16 @@ def _overlapping(work: Work, mask: BoolArray) -> Intervals:
     return union(times[:-1][busy], times[1:][busy])
 
 
+def beside_collectives(work: Work) -> Intervals:
+    """When a collective shares the device with other kernels, collectives of other groups included, as a set."""
+    collective = work.own_label == Category.COLLECTIVE_UNSPLIT
+    other = ~collective & np.isin(work.own_label, (Category.KERNEL, Category.GRAPH_UNRESOLVED))
+    running = union(work.start_ns[collective], work.end_ns[collective])
+    kernels = intersect(union(work.start_ns[other], work.end_ns[other]), running)
+    several = _overlapping(work, collective)
+    return union(np.concatenate((kernels[0], several[0])), np.concatenate((kernels[1], several[1])))
+
+
 def exposed_by_row(work: Work, low: int, high: int) -> IntArray:
     """(n,) int64: how much of the device's time inside ``[low, high)`` each row accounts for, ns.
 

@@ -19,6 +19,12 @@ SHAPES_APART = 6
 """Up to this many batch shapes of one kind stand apart; more are banded by powers of two."""
 NO_WORK = "no device work"
 _COUNTER = re.compile(r"\d+")
+_SHAPE = re.compile(r" (?:batch [\d-]+|[\d-]+ tokens)$")
+
+
+def kind_of(phase: str) -> str:
+    """The kind of work of a phase, without the batch shape that tells it from others of its kind."""
+    return _SHAPE.sub("", phase)
 
 
 def name_phases(windows: list[Window], assignment: Assignment | None, work: Work) -> list[str]:

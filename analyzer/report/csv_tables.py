@@ -131,6 +131,8 @@ TABLES: dict[str, Table] = {
     "segments.csv": _segments,
     "kernels.csv": _of(frames.KERNEL_COLUMNS, frames.kernel_rows),
     "collectives.csv": _structs(frames.COLLECTIVE_COLUMNS, lambda d: d.collectives),
+    "collective_costs.csv": _structs(frames.COLLECTIVE_COST_COLUMNS, lambda d: d.collective_costs),
+    "collective_sizes.csv": _of(frames.COLLECTIVE_SIZE_COLUMNS, frames.collective_size_rows),
     "late_ranks.csv": _structs(frames.LATE_RANK_COLUMNS, lambda d: d.late_ranks),
     "global_windows.csv": _structs(
         frames.GLOBAL_WINDOW_COLUMNS, lambda d: d.global_.windows if d.global_ is not None else ()
@@ -159,6 +161,8 @@ CONTENTS = {
     "segments.csv": "every segment of every critical path: the raw timing behind each figure",
     "kernels.csv": "all device work by name",
     "collectives.csv": "collectives by group and kind: waiting, transfer, late ranks",
+    "collective_costs.csv": "what each kind of collective costs a phase: on the path, and as calls x duration",
+    "collective_sizes.csv": "transfers of collectives by size, with what the fit says and what contention adds",
     "late_ranks.csv": "ranks that others waited for: how often, by how much, because of what",
     "global_windows.csv": "every step of all ranks together",
     "global_path.csv": "every segment of the path through all ranks: `rank` is where it lies, `window` a global one",

@@ -11,6 +11,8 @@ import jinja2
 from analyzer.diagnosis import Diagnosis
 from analyzer.report import (
     budgets,
+    bytes,
+    collective_price,
     device_work,
     findings,
     host_work,
@@ -80,8 +82,14 @@ def render(
             answer=overview.answer(diagnosis),
             compact=overview.compact(diagnosis),
             outliers=outliers.outlier_view(diagnosis),
+            bytes=bytes.bytes_view(diagnosis),
             joint=ranks.joint(diagnosis),
             rank_tables=ranks.appendix(diagnosis),
+            price_tables=collective_price.price_views(diagnosis),
+            price_notes=[
+                *collective_price.notes_on_fits(diagnosis),
+                *collective_price.without_fit(diagnosis),
+            ],
             service=service.after_device(diagnosis),
             focus=views.focus_text(diagnosis),
             kernels=device_work.kernel_table(diagnosis),

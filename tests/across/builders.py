@@ -36,6 +36,7 @@ class At:
     window: int = 0
     fused: bool = False
     family: str = "nccl"
+    kernel: str = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL"
 
 
 def named(
@@ -79,6 +80,7 @@ def part(
         in_replay=numbers(row.place for row in given),
         window=numbers(row.window for row in given),
         launched_ns=np.full(len(given), NO_TIME, np.int64),
+        kernel=np.array([code(row.kernel) for row in given], np.int32),
         fused=np.array([row.fused for row in given], bool),
     )
     return RankPart(rank, ArrivalTable(table, tuple(groups), tuple(texts)), anchored, clock)

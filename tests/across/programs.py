@@ -24,6 +24,7 @@ from fixtures.simulator.program import (
     Pop,
     Program,
     Step,
+    Stream,
     StreamSync,
     Thread,
 )
@@ -58,6 +59,7 @@ def team(
     groups: tuple[Group, ...] | None = None,
     machine: Machine | None = None,
     pid: Callable[[int], int] = lambda rank: 1_000 + 100 * rank,
+    streams: tuple[int, ...] = (7,),
 ) -> Run:
     """Every rank performs its operations step by step and waits for its stream after each."""
     built = []
@@ -65,7 +67,8 @@ def team(
         mine: list[Op] = []
         for step in range(steps):
             mine += [Step(f"ProfilerStep#{step}"), *ops(rank, step), StreamSync(), Pop()]
-        built.append(ProgramRank(rank, (Thread(tuple(mine), tid=1),), device=rank, pid=pid(rank)))
+        lanes = tuple(Stream(stream) for stream in streams)
+        built.append(ProgramRank(rank, (Thread(tuple(mine), tid=1),), lanes, device=rank, pid=pid(rank)))
     whole = groups or (Group("tp", tuple(range(ranks)), "tp", "1"),)
     return simulate(Program(tuple(built), whole, machine or Machine()))
 

@@ -27,6 +27,8 @@ class Options:
     steps: str | None = None
     step_index: str | None = None
     boundary: str = "device"
+    ledger: Path | None = None
+    counters: tuple[str, ...] = ()
     dispatch: str | None = None
     output_ranges: str | None = None
     thresholds: dict[str, float] = field(default_factory=dict)
@@ -35,6 +37,7 @@ class Options:
     changes: tuple[str, ...] = ()
     assume: tuple[str, ...] = ()
     own_changes: bool = True
+    sweep: str | None = None
     token_logs: tuple[Path, ...] = ()
     token_clocks: dict[str, str] = field(default_factory=dict)
 

@@ -22,13 +22,15 @@ from collectors import manifest
 from collectors.cli import main
 from collectors.device import reader
 from collectors.device.bounded import Asking, BeforeAndAfter, ask
+from collectors.device.command import put_into
 from collectors.device.copy_bandwidth import copy_bandwidth, summed_up
 from collectors.device.host import members, program
 from collectors.device.links import shown
 from collectors.device.pins import pins
 from collectors.device.short import in_short
 from collectors.device.snapshot import gather, snapshot
-from collectors.manifest import Pin
+from collectors.errors import CollectError
+from collectors.manifest import Pin, RankRecord
 from collectors.run_folder import RunFolder
 from collectors.session import Session
 from tests.collectors import fake_nvml
@@ -629,7 +631,7 @@ def test_help_tells_every_option_and_an_example() -> None:
         check=True,
         cwd=Path(__file__).parents[2],
     ).stdout
-    for word in ("--json", "--copy-bandwidth", "--limit", "example:", "not_read"):
+    for word in ("--json", "--copy-bandwidth", "--into", "--rank", "--limit", "example:", "not_read"):
         assert word in text
 
 
@@ -637,6 +639,31 @@ def test_a_copy_counts_what_is_read_and_what_is_written() -> None:
     found = summed_up(1 << 30, [0.5, 0.6, 0.4])
     assert (found.median_ns, found.least_ns, found.most_ns) == (500_000, 400_000, 600_000)
     assert found.bytes_per_s == pytest.approx(2 * (1 << 30) / 0.5e-3)
+
+
+def test_copies_can_be_put_into_the_records_of_a_run(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path / "run")
+    for rank in (0, 1):
+        folder.write(RankRecord(rank, "torch", "complete", device={"file": "ranks/device0.json"}))
+    put_into(str(folder.path), 1, {"bytes_per_s": 4.1e12, "absent": None})
+    one, two = (manifest.read_record(folder.record_path(rank)).device for rank in (0, 1))
+    assert one == {"file": "ranks/device0.json"}
+    assert two == {"file": "ranks/device0.json", "copy_bandwidth": {"bytes_per_s": 4.1e12, "absent": None}}
+    assert manifest.read(folder.path / manifest.NAME).ranks[1].device == two
+    put_into(str(folder.path), None, {"bytes_per_s": 4e12, "absent": None})
+    assert manifest.read_record(folder.record_path(0)).device["copy_bandwidth"]["bytes_per_s"] == 4e12  # type: ignore[index]
+
+
+def test_copies_go_nowhere_without_a_figure_or_a_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(CollectError, match="nothing was measured"):
+        put_into(str(tmp_path), None, {"bytes_per_s": None, "absent": "no torch"})
+    with pytest.raises(CollectError, match="no rank 3"):
+        put_into(str(tmp_path), 3, {"bytes_per_s": 4e12, "absent": None})
+    assert not list(tmp_path.iterdir())
+    assert main(["device", "--into", str(tmp_path)]) == 2
+    assert "pass --copy-bandwidth" in capsys.readouterr().err
 
 
 def test_without_torch_nothing_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:

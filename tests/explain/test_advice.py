@@ -127,5 +127,5 @@ def test_options_are_spelled_as_the_profiler_that_made_the_file_knows_them(
     assert how["hardware counters over time"] == counters
     assert how["CUDA event records (cross-stream order)"].startswith(events)
     assert note_of(found, "compute-bound").endswith(
-        f"tensor-pipe counters: {counters}, or Nsight Compute on the named kernels"
+        f"tensor-pipe counters: {counters}, or Nsight Compute on the named kernels (`--counters`)"
     )

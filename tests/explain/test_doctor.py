@@ -257,3 +257,11 @@ def test_the_answers_agree_with_the_verdicts() -> None:
                 assert verdicts <= {"unmeasured", "contradicted"}, row.id
             else:
                 assert "unmeasured" not in verdicts, row.id
+
+
+def test_what_stands_at_a_peak_takes_a_ledger_or_counters() -> None:
+    for id_, what in (("bandwidth-bound", "bytes"), ("compute-bound", "arithmetic")):
+        found = answer(checkup(steps(schedule())), id_)
+        assert found.answer == "cannot"
+        assert found.limits[0].reason == f"takes counters, or a ledger with its {what} that diagnose is given"
+        assert "tracebound diagnose --ledger" in found.limits[0].close_gap

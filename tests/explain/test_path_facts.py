@@ -78,7 +78,8 @@ def test_dispatch_after_a_call_that_may_have_waited_could_be_host_time() -> None
     facts = path_facts.PathFacts(
         length=np.array([10, 20, 30]),
         category=np.array([Category.LAUNCH_DISPATCH, Category.HOST_FRAMEWORK, Category.LAUNCH_API], np.int8),
-        inferred=flags, on_host=~flags, small=zero.astype(np.int8), unseen_under_overhead=zero, overhead=zero,
+        inferred=flags, on_host=~flags, small=zero.astype(np.int8),
+        bandwidth=zero.astype(np.int8), arithmetic=zero.astype(np.int8), unseen_under_overhead=zero, overhead=zero,
         kernels_behind=zero, copies_behind=zero, small_behind=zero, after_wait=zero, after_certain_wait=zero,
         after_possible_wait=np.array([7, 0, 5]), later=zero, earlier=zero,
     )  # fmt: skip

@@ -99,6 +99,15 @@ def test_a_hand_written_ledger_is_read(tmp_path: Path) -> None:
     assert ledger.uncounted[0].shape == []
 
 
+def test_the_ledger_of_the_documentation_is_read(tmp_path: Path) -> None:
+    page = Path(__file__).resolve().parents[2] / "docs" / "ledger.md"
+    text = page.read_text(encoding="utf-8").split("```toml\n")[1].split("```")[0]
+    ledger = read_text(tmp_path, text)
+    assert [entry.kind for entry in ledger.phase[0].entry] == ["dense-weights", "kv-cache"]
+    for word in (*get_args(Kind), *get_args(Basis)):
+        assert f"`{word}`" in page.read_text(encoding="utf-8")
+
+
 def test_what_is_written_is_read_again_and_lists_stay_on_one_line(tmp_path: Path) -> None:
     ledger = read_text(tmp_path, HAND_WRITTEN)
     files.write(ledger, tmp_path / "again.toml")

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from analyzer import pipeline
 from analyzer.errors import UsageError
 from analyzer.predict.event_graph import EventGraph
 from analyzer.predict.steps import global_steps
-from fixtures.predictions.case import graph_of
+from fixtures.predictions.case import graph_of, graph_of_capture
 from fixtures.simulator import program as p
 from fixtures.simulator.engine import simulate
+from fixtures.simulator.kineto_writer import write_kineto
 from fixtures.simulator.machine import Machine
+from fixtures.simulator.nsys_writer import write_nsys
+from fixtures.simulator.recording import Recording
+from fixtures.simulator.run import Run
 from tests.predict.builders import replayed, step_us
 
 MACHINE = Machine(kernel_latency_ns=5_000, turnaround_ns=1_000, sync_return_ns=6_000)
@@ -31,9 +38,13 @@ def rank_of(rank: int, *, in_turn: bool) -> p.Rank:
     return p.Rank(rank, (p.Thread(tuple(ops), tid=1000 + rank),), device=rank, pid=1000 + rank)
 
 
-def pair(*, in_turn: bool = True, form: str = "kineto") -> EventGraph:
+def run(*, in_turn: bool) -> Run:
     ranks = tuple(rank_of(rank, in_turn=in_turn) for rank in (0, 1))
-    return graph_of(simulate(p.Program(ranks, (p.Group("tp", (0, 1)),), MACHINE)), form)[0]  # type: ignore[arg-type]
+    return simulate(p.Program(ranks, (p.Group("tp", (0, 1)),), MACHINE))
+
+
+def pair(*, in_turn: bool = True, form: str = "kineto") -> EventGraph:
+    return graph_of(run(in_turn=in_turn), form)[0]  # type: ignore[arg-type]
 
 
 EVERY = global_steps([{0: step, 1: step} for step in range(8)])
@@ -80,7 +91,16 @@ def test_one_of_alpha_and_beta_needs_several_sizes_whose_times_differ() -> None:
     assert after("collective:alpha=10us", in_turn=False) == pytest.approx(6 + 150 + 5 + 10, abs=0.01)
 
 
-def test_sizes_that_are_not_recorded_are_said() -> None:
+@pytest.mark.parametrize("form", ["kineto", "nsys"])
+def test_sizes_that_are_not_recorded_are_said(form: str, tmp_path: Path) -> None:
+    write = write_kineto if form == "kineto" else write_nsys
+    files = write(run(in_turn=True), tmp_path, Recording(collective_metadata=False))
+    graph, _ = graph_of_capture(pipeline.read(files))
     with pytest.raises(UsageError, match="no collective's size is recorded") as refused:
-        replayed(pair(form="nsys"), "collective:alpha=10us,beta=1GB/s")
+        replayed(graph, "collective:alpha=10us,beta=1GB/s")
     assert "collective=0.5" in refused.value.hint
+
+
+def test_sizes_in_the_payload_of_an_nsys_export_count() -> None:
+    found = replayed(pair(in_turn=False, form="nsys"), "collective:alpha=10us,beta=209.7152GB/s")
+    assert step_us(found, 3, steps=EVERY) == pytest.approx(6 + 150 + 5 + 20, abs=0.001)

@@ -6,6 +6,7 @@ from typing import Any
 
 from analyzer.diagnosis import Budget, Collective, GlobalAccount, GlobalWindow, LateRank, Spread
 from tests.report.builder import path
+from tests.report.price_builder import cost, fit, named, no_fit
 
 MS = 1_000_000
 
@@ -96,6 +97,7 @@ def joint(text: str | None = None) -> dict[str, Any]:
     """The fields of a diagnosis that several ranks fill; ``text`` wherever a capture's text can stand."""
     if text is None:
         rows, late, phase, step = [collective()], [late_rank()], "decode", {}
+        prices, costs = [fit(notes=["a note on this fit"]), no_fit()], [cost()]
     else:
         odd = {
             "group": text,
@@ -107,12 +109,16 @@ def joint(text: str | None = None) -> dict[str, Any]:
         }
         rows = [collective(**odd), collective(**odd, split_calls=0, unsplit={text: 16}, transfer_ns=None)]
         late = [late_rank(group=text, cause=text, suspects=[text])]
+        prices = [fit(**named(text)), no_fit(**named(text), reason_if_absent=text, remedy=text)]
+        costs = [cost(phase=text, group=text, op=text)]
         phase, step = text, {"phase": text, "step": text, "warmup_reasons": [text]}
     windows = [global_window(0, **step), global_window(1, **step)]
     return {
         "global_": GlobalAccount(reference_rank=0, windows=windows),
         "collectives": rows,
         "late_ranks": late,
+        "alpha_beta": prices,
+        "collective_costs": costs,
         "joint_budget": Budget(
             phase=phase,
             scope="global",

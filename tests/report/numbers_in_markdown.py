@@ -121,6 +121,7 @@ def _derived(data: dict[str, Any]) -> Iterator[int | Fraction]:
     yield from _ratio(sum(rank["unlinked_events"] for rank in data["ranks"]), events)
     yield from _of_evidence(data)
     yield from _between_ranks(data)
+    yield from _prices(data)
     for phase in {row["phase"] for row in data["budget"]}:
         yield sum(row["phase"] == phase and row["scope"] == "rank" for row in data["budget"])
     yield from _counts(data)
@@ -134,6 +135,25 @@ def _of_evidence(data: dict[str, Any]) -> Iterator[int | Fraction]:
             length = entry["end_ns"] - entry["start_ns"]
             yield length
             yield from _ratio(length, round(row["measured"]["value"] * row["measured"]["windows"]))
+
+
+def _prices(data: dict[str, Any]) -> Iterator[int | Fraction]:
+    """Costs per step and as shares of the step, bandwidths in GB/s and ratios with two decimals."""
+    for row in data["collective_costs"]:
+        path = sum(row["path_ns_total"].values())
+        for ns in (row["naive_ns_total"], row["naive_transfer_ns_total"] or 0, path):
+            yield from _ratio(ns, row["windows"])
+            yield from _ratio(ns, row["step_ns_total"])
+        yield from (1000 * ratio for ratio in _ratio(row["naive_ns_total"], path))
+    for row in data["alpha_beta"]:
+        ends = (row["ci95"] or {}).get("beta_bytes_per_s", ())
+        yield from (Fraction(value) / 10**6 for value in (row["beta_bytes_per_s"], *ends) if value)
+        points = [row, *row["points"]]
+        ratios = [
+            value for of in points for value in (of["contended_ratio"], *(of["contended_ratio_ci95"] or ()))
+        ]
+        yield from (Fraction(value) * 1000 for value in (*ratios, row["latency_ratio"]) if value)
+    yield sum(row["reason_if_absent"] is not None for row in data["alpha_beta"])
 
 
 def _between_ranks(data: dict[str, Any]) -> Iterator[Fraction]:

@@ -15,7 +15,7 @@ from analyzer.explain.check_up.files import FileCheck, Note, check_files, collec
 from analyzer.explain.check_up.remedies import Remedy, Tool
 from analyzer.explain.check_up.shortfalls import RankHolds, Shortfall, holdings, shortfalls
 from analyzer.explain.run import FAILED_COMMAND, PARTIAL_RUN, how_ranks_ended
-from analyzer.explain.verdicts.catalogue import MEASURABLE, UNMEASURED, Entry, Open
+from analyzer.explain.verdicts.catalogue import MEASURABLE, RATES, UNMEASURED, Entry, Open
 from analyzer.model import Capture
 from analyzer.rules import Rules, builtin_rules
 
@@ -110,7 +110,9 @@ def examine(
     collectives = sum(collectives_of(trace, rules)[0] for trace in capture.traces)
     hypotheses = [_measurable(entry, ranks, diagnosis) for entry in MEASURABLE]
     hypotheses += [
-        _between_ranks(entry, ranks, diagnosis) or _open(entry, ranks, capture, collectives)
+        _between_ranks(entry, ranks, diagnosis)
+        or _counted(entry, ranks, diagnosis)
+        or _open(entry, ranks, capture, collectives)
         for entry in UNMEASURED
     ]
     files = check_files(capture, diagnosis, rules)
@@ -218,13 +220,28 @@ def _between_ranks(entry: Open, ranks: Sequence[RankHolds], diagnosis: Diagnosis
     return Answer(id=entry.id, claim=entry.claim, answer="partly" if limits else "can", limits=limits)
 
 
+_OF_LEDGER = {"bandwidth-bound": "bytes", "compute-bound": "arithmetic"}
+
+
+def _counted(entry: Open, ranks: Sequence[RankHolds], diagnosis: Diagnosis | None) -> Answer | None:
+    """What the counters of the capture itself say of a hypothesis about peaks; None where they say nothing."""
+    if entry.id not in _OF_LEDGER or not _has_verdict(entry.id, diagnosis) or diagnosis is None:
+        return None
+    rows = [row for row in diagnosis.hypotheses if row.id == entry.id and row.measured is not None]
+    if not any(row.measured is not None and row.measured.kind == "measurement" for row in rows):
+        return None
+    silent = [holds.rank for holds in ranks if "metrics" not in holds.facts]
+    limits = [_limit(Shortfall("its counters were not sampled", Remedy("")), silent)] if silent else []
+    return Answer(id=entry.id, claim=entry.claim, answer="partly" if limits else "can", limits=limits)
+
+
 def _open(entry: Open, ranks: Sequence[RankHolds], capture: Capture, collectives: int) -> Answer:
     """A hypothesis that this version answers from no single capture."""
     reason, remedy = "no single capture answers it", Remedy(entry.how_to_measure)
-    if "counters" in entry.discriminating_check.lower():
-        reason = "takes a byte ledger of the model or hardware counters, and this version evaluates neither"
+    if entry.id in {rate.id for rate in RATES}:
+        reason = f"takes counters, or a ledger with its {_OF_LEDGER[entry.id]} that diagnose is given"
         tools = {holds.tool.kind: holds.tool for holds in ranks}
-        remedy = remedies.counters(tools[min(tools, key=lambda kind: kind != remedies.NSYS)])
+        remedy = remedies.counters_or_ledger(tools[min(tools, key=lambda kind: kind != remedies.NSYS)])
     elif entry.id.startswith("collective-"):
         inside = any(holds.whole_graphs for holds in ranks)
         none = "no collective was recorded on a device" + (

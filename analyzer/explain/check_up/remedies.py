@@ -198,23 +198,27 @@ def launch_records(tool: Tool) -> Remedy:
     return Remedy("start the capture while the device is idle, so that no launch lies before it")
 
 
-def counters(tool: Tool) -> Remedy:
-    """Hardware counters over time; this version makes no verdict of them."""
+def counters_or_ledger(tool: Tool) -> Remedy:
+    """What says how near the peaks kernels run: a ledger of the model, or counters."""
+    beside = (
+        "`tracebound ledger build`, then `tracebound diagnose --ledger FILE`; or Nsight Compute on these kernels, then"
+        " `--counters FILE`"
+    )
     if tool.kind != NSYS:
-        return Remedy("nsys can record counters, torch.profiler cannot")
+        return Remedy(f"{beside}; nsys can sample counters, torch.profiler cannot")
     option = "--gpu-metrics-devices=all" if tool.since(METRIC_DEVICES_SINCE) else "--gpu-metrics-device=all"
-    return Remedy(f"`{option}` records counters for other tools to read")
+    return Remedy(f"{beside}; or `{option}` in the capture")
 
 
 def collective_metadata(tool: Tool) -> Remedy:
-    """Group, size and type of collectives."""
+    """Group, size and type of collectives; nsys has sizes only."""
     if tool.kind == TORCH:
         if tool.era == "torch 2.0 to 2.3":
             return Remedy("torch 2.2 and 2.3 record it with `record_shapes=True`")
         return Remedy("torch 2.4 and later record it for collectives launched outside graphs")
     if tool.can_export_payloads:
         return Remedy(
-            "`nsys export --include-json=true` brings NCCL's payloads; this version reads ranks only"
+            "`nsys export --include-json=true` brings NCCL's payloads: ranks, and sizes of calls outside graphs"
         )
     return Remedy("newer versions of nsys export the payloads of NCCL's NVTX ranges")
 

@@ -9,11 +9,12 @@ import numpy as np
 from analyzer.arrays import group
 from analyzer.diagnosis import ClassTime, GraphReplay, SmallKernels
 from analyzer.explain.device.classes import RowClasses
-from analyzer.explain.phase_windows import PhaseWindows, device_path, sums
+from analyzer.explain.phase_windows import PhaseWindows, device_path, device_segments, sums
 from analyzer.model import CodeArray, DeviceKind, IntArray
 from analyzer.reconstruct.rank import RankAccount
 from analyzer.reconstruct.step_markers import shape_of
 from analyzer.reconstruct.work import Work
+from analyzer.stats import mean_error
 
 BELOW_NS = (2_000, 5_000, 10_000, 20_000, 50_000)
 NAME_LENGTH = 40
@@ -39,6 +40,7 @@ def class_times(
     total = sums(of_row, work.end_ns - work.start_ns, count)
     phase, row, ns = device_path(phases)
     path = sums(phase * width + code[row], ns, count)
+    errors = _path_errors(phases, code, width)
     table = [
         ClassTime(
             rank=rank,
@@ -47,11 +49,27 @@ def class_times(
             events=int(events[at]),
             total_ns=int(total[at]),
             path_ns=int(path[at]),
+            path_error_ns=errors[at],
         )
         for at in np.flatnonzero((events > 0) | (path > 0)).tolist()
     ]
     order = {phase: at for at, phase in enumerate(phases.phases)}
     return sorted(table, key=lambda entry: (order[entry.phase], -entry.total_ns, entry.class_))
+
+
+def _path_errors(phases: PhaseWindows, code: IntArray, width: int) -> list[float | None]:
+    """By phase and class the standard error of the mean path time per window."""
+    mine = device_segments(phases)
+    of_class = code[phases.path.ref[mine]]
+    result: list[float | None] = []
+    for phase, count in enumerate(phases.windows.tolist()):
+        windows = np.unique(phases.window_of_segment[phases.of_segment == phase])  # in order of time
+        here = phases.of_segment[mine] == phase
+        row = np.searchsorted(windows, phases.window_of_segment[mine[here]])
+        each = sums(row * width + of_class[here], phases.segment_ns[mine[here]], len(windows) * width)
+        for times in each.reshape(len(windows), width).T if len(windows) == count else [np.empty(0)] * width:
+            result.append(mean_error(times.astype(np.float64)))
+    return result
 
 
 def small_kernels(account: RankAccount, rank: int, phases: PhaseWindows) -> list[SmallKernels]:

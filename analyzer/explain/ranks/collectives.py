@@ -33,7 +33,7 @@ _KINDS = (
 
 
 @dataclass(frozen=True)
-class _Kind:
+class Kind:
     """What calls of one row have in common."""
 
     operation: str
@@ -53,14 +53,14 @@ def collectives(
     by_rank = {part.rank: part for part in parts}
     rows = []
     for calls in joint.calls:
-        kinds = _kinds(calls, by_rank)
+        kinds = kinds_of(calls, by_rank)
         for kind in dict.fromkeys(kinds):
             mine = np.array([at for at, other in enumerate(kinds) if other == kind], np.int64)
             rows.append(_row(calls, kind, mine, by_rank, steps))
     return sorted(rows, key=lambda row: (-row.total_ns, row.group, row.op, row.bytes or -1, row.in_graphs))
 
 
-def _kinds(calls: Calls, by_rank: Mapping[int, RankPart]) -> list[_Kind]:
+def kinds_of(calls: Calls, by_rank: Mapping[int, RankPart]) -> list[Kind]:
     """What each call is, by the first member that recorded it."""
     found = []
     for at in range(len(calls)):
@@ -70,7 +70,7 @@ def _kinds(calls: Calls, by_rank: Mapping[int, RankPart]) -> list[_Kind]:
         arrivals = part.arrivals
         size = int(arrivals.bytes[row])
         found.append(
-            _Kind(
+            Kind(
                 calls.operation[at],
                 part.table.text(int(arrivals.dtype[row])),
                 None if size < 0 else size,
@@ -83,7 +83,7 @@ def _kinds(calls: Calls, by_rank: Mapping[int, RankPart]) -> list[_Kind]:
 
 def _row(
     calls: Calls,
-    kind: _Kind,
+    kind: Kind,
     mine: IntArray,
     by_rank: Mapping[int, RankPart],
     steps: Mapping[int, Mapping[int, int]],
@@ -92,7 +92,7 @@ def _row(
     duration = np.where(present, calls.end_ns[mine] - calls.start_ns[mine], 0)
     split = calls.split[mine]
     inside = mine[split]
-    step_of = _steps(calls, mine, by_rank, steps)
+    step_of = steps_of(calls, mine, by_rank, steps)
     late, decided = calls.late[inside], calls.margin_ns[inside] >= max(calls.uncertainty_ns, 1)
     counts = Counter(group.members[column] for column in late[decided].tolist())
     late_steps, seen_steps = _late_steps(group.members, late, decided, step_of[split])
@@ -131,7 +131,7 @@ def _row(
             for column, rank in enumerate(group.members)
             if present[:, column].any()
         },
-        shortest_ns=_spread(_shortest(calls, mine)),
+        shortest_ns=_spread(shortest(calls, mine)),
         baseline_ns=None if baseline is None else baseline[0],
         baseline_calls=0 if baseline is None else baseline[1],
         late_rank_counts={rank: counts[rank] for rank in group.members} if len(inside) else {},
@@ -166,16 +166,16 @@ def _arrival_spread(calls: Calls, rows: IntArray) -> IntArray:
     return calls.latest_ns[rows] - first
 
 
-def _shortest(calls: Calls, rows: IntArray) -> IntArray:
+def shortest(calls: Calls, rows: IntArray) -> IntArray:
     """(k,) shortest duration over the members: an upper bound of the transfer that needs no clocks."""
     duration = np.where(
         calls.present[rows], calls.end_ns[rows] - calls.start_ns[rows], np.iinfo(np.int64).max
     )
-    shortest: IntArray = duration.min(axis=1)
-    return shortest
+    least: IntArray = duration.min(axis=1)
+    return least
 
 
-def _steps(
+def steps_of(
     calls: Calls, rows: IntArray, by_rank: Mapping[int, RankPart], steps: Mapping[int, Mapping[int, int]]
 ) -> IntArray:
     """(k,) global step of each call by the first member whose window is known, -1 none."""
@@ -205,9 +205,9 @@ def _baseline(calls: Calls, rows: IntArray) -> tuple[int, int] | None:
     """Median duration of calls in which the ranks came together, and how many; None where there are too few."""
     if not len(rows):
         return None
-    shortest = _shortest(calls, rows)
-    limit = np.maximum(calls.uncertainty_ns, UNSKEWED * shortest)
-    together = shortest[_arrival_spread(calls, rows) <= limit]
+    least = shortest(calls, rows)
+    limit = np.maximum(calls.uncertainty_ns, UNSKEWED * least)
+    together = least[_arrival_spread(calls, rows) <= limit]
     return (quantile(together, 0.5), len(together)) if len(together) >= BASELINE_CALLS else None
 
 

@@ -5,8 +5,9 @@ An end of an interval counts the clocks' uncertainty once for every piece of wai
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,15 +18,22 @@ from analyzer.diagnosis import Evidence, GlobalWindow
 from analyzer.explain.rank_report import RankReport
 from analyzer.explain.ranks.global_account import GlobalPaths
 from analyzer.explain.verdicts.amounts import amounts, ceiling
-from analyzer.explain.verdicts.catalogue import BETWEEN_RANKS, MEASURABLE, UNMEASURED, Entry
-from analyzer.explain.verdicts.facts import SPLIT
-from analyzer.explain.verdicts.hypotheses import EVIDENCE_ROWS, FIRST_LINE, SEGMENTS_FILE, RankEvidence
+from analyzer.explain.verdicts.catalogue import BETWEEN_RANKS, MEASURABLE, RATES, UNMEASURED, Entry
+from analyzer.explain.verdicts.facts import DRAM_COUNTERS, SPLIT, TENSOR_COUNTERS
+from analyzer.explain.verdicts.hypotheses import (
+    EVIDENCE_ROWS,
+    FIRST_LINE,
+    SEGMENTS_FILE,
+    RankEvidence,
+    missing,
+)
 from analyzer.explain.verdicts.shares import WindowShares
 from analyzer.explain.windows import used_windows
 from analyzer.model import IntArray
 from analyzer.tables import NO_EVENT, SegmentTable
 
 FloatArray = npt.NDArray[np.float64]
+T = TypeVar("T")
 LATE = "collective-late-rank"
 GLOBAL_FILE = "global_path.csv"
 
@@ -92,7 +100,12 @@ def global_evidence(
     elsewhere = _Elsewhere.of(paths.elsewhere[rows], facts.length, edges, reports, windows, phase)
     shares: dict[str, WindowShares] = {}
     evidence: dict[str, list[Evidence]] = {}
-    for entry in (*MEASURABLE, *BETWEEN_RANKS):
+    parts = [
+        part for report in reports for part in list(report.evidence.values())[:1] if report.rank.device_events
+    ]
+    common = frozenset.intersection(*(part.facts - {SPLIT} for part in parts))
+    counted = [entry for entry in RATES if not missing(entry, common & {DRAM_COUNTERS, TENSOR_COUNTERS})]
+    for entry in (*MEASURABLE, *BETWEEN_RANKS, *counted):
         measured = amounts(entry, facts)
         found = _or_unsplit(measured.per_window(facts.length, edges), windows)
         shares[entry.id] = elsewhere.widened(entry.id, found, measured.mine)
@@ -111,13 +124,10 @@ def global_evidence(
     split = {SPLIT} if any(calls.split.any() for calls in joint.calls) else set()
     ranks = list(joint.alignment.maps)
     _widen(shares, paths, windows, joint.alignment.uncertainty_ns(ranks))
-    parts = [
-        part for report in reports for part in list(report.evidence.values())[:1] if report.rank.device_events
-    ]
     return RankEvidence(
         rank=_mostly(paths.segments, rows),
         device_events=sum(report.rank.device_events for report in reports),
-        facts=frozenset.intersection(*(part.facts - {SPLIT} for part in parts)) | split,
+        facts=common | split,
         windows=len(windows),
         shares=shares,
         evidence=evidence,
@@ -128,7 +138,17 @@ def global_evidence(
             if entry.ceiling
         }
         | {LATE: _late(windows, shares[LATE].step, np.zeros(len(windows)))},
+        basis=_first(report.evidence[phase].basis for report in reports if phase in report.evidence),
+        why_not=_first(report.evidence[phase].why_not for report in reports if phase in report.evidence),
     )
+
+
+def _first(tables: Iterable[Mapping[str, T]]) -> dict[str, T]:
+    """Of each hypothesis what the first rank says."""
+    joined: dict[str, T] = {}
+    for table in tables:
+        joined = {**table, **joined}
+    return joined
 
 
 @dataclass(frozen=True)
@@ -234,7 +254,7 @@ def mostly_by_entry(paths: GlobalPaths, windows: Sequence[GlobalWindow]) -> dict
     indices = [window.index for window in windows]
     rows = np.flatnonzero(np.isin(paths.segments.window, indices))
     result = {}
-    for entry in (*MEASURABLE, *BETWEEN_RANKS):
+    for entry in (*MEASURABLE, *BETWEEN_RANKS, *RATES):
         mine = amounts(entry, paths.facts.take(rows)).mine
         time = np.bincount(np.maximum(paths.segments.rank[rows], 0), weights=mine)
         if len(time) and time.max() > 0:

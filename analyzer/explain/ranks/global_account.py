@@ -35,7 +35,8 @@ class GlobalPaths:
     """The global paths of a capture. ``segments``: all windows' segments, ``rank`` where each lies.
 
     ``waits``: (w,) how many waits for late ranks each window's figure is made of. ``elsewhere``: (s,) segments that
-    may have lain on another rank, because a call after them was not split.
+    may have lain on another rank, because a call after them was not split. ``arrival``: (s,) position among its rank's
+    collectives of the one that runs in a segment, -1 none.
     """
 
     account: GlobalAccount
@@ -43,6 +44,7 @@ class GlobalPaths:
     facts: PathFacts
     waits: IntArray
     elsewhere: BoolArray
+    arrival: IntArray
 
 
 def global_paths(reports: Sequence[RankReport], joint: Joint) -> tuple[GlobalPaths | None, str]:
@@ -75,7 +77,14 @@ def global_paths(reports: Sequence[RankReport], joint: Joint) -> tuple[GlobalPat
     account = GlobalAccount(reference_rank=alignment.references[0], windows=results)
     counts = np.array([len(entry.since_ns) for entry in waited], np.int64)
     elsewhere = np.concatenate([np.zeros(0, bool), *(_elsewhere(pieces, joint) for pieces in walked)])
-    return GlobalPaths(account, segments, facts, counts, elsewhere), ""
+    arrival = np.concatenate([np.empty(0, np.int64), *(_bodies(pieces) for pieces in walked)])
+    return GlobalPaths(account, segments, facts, counts, elsewhere, arrival), ""
+
+
+def _bodies(pieces: Pieces) -> IntArray:
+    """(p,) arrival of the pieces that are a collective's body, -1 elsewhere."""
+    rows = np.array(pieces.rows, np.int64).reshape(-1, 7)
+    return np.where(rows[:, 3] == BODY, rows[:, 4], -1)
 
 
 def _elsewhere(pieces: Pieces, joint: Joint) -> BoolArray:
@@ -199,7 +208,8 @@ def _plain(category: IntArray) -> PathFacts:
     zero = np.zeros(len(category), np.int64)
     return PathFacts(
         length=zero, category=category.astype(np.int8), inferred=zero.astype(bool), on_host=zero.astype(bool),
-        small=zero.astype(np.int8), unseen_under_overhead=zero, overhead=zero, kernels_behind=zero,
+        small=zero.astype(np.int8), bandwidth=zero.astype(np.int8), arithmetic=zero.astype(np.int8),
+        unseen_under_overhead=zero, overhead=zero, kernels_behind=zero,
         copies_behind=zero, small_behind=zero, after_wait=zero, after_certain_wait=zero,
         after_possible_wait=zero, later=zero, earlier=zero,
     )  # fmt: skip

@@ -17,7 +17,7 @@ from analyzer.explain.ranks.global_account import GlobalPaths, global_paths
 from analyzer.explain.ranks.late_ranks import late_ranks
 from analyzer.explain.ranks.on_reference import on_reference
 from analyzer.explain.segments import join_tables
-from analyzer.explain.verdicts.hypotheses import global_verdicts
+from analyzer.explain.verdicts.hypotheses import global_verdicts, rate_verdicts
 from analyzer.explain.windows import Chosen, chosen_windows
 from analyzer.tables import SegmentTable
 
@@ -116,4 +116,12 @@ def joint_verdicts(
     if not windows or joint.paths is None:
         return []
     evidence = global_evidence(joint.paths, joint.reports, joint.joint, windows, phase)
-    return global_verdicts(phase, evidence, mostly_by_entry(joint.paths, windows), thresholds, distorted)
+    rows = global_verdicts(phase, evidence, mostly_by_entry(joint.paths, windows), thresholds, distorted)
+    # A ledger tells the bytes of a rank's step, not which of its kernels a path through all ranks crosses.
+    own = rate_verdicts(
+        phase,
+        [report.evidence[phase] for report in joint.reports if phase in report.evidence],
+        thresholds,
+        distorted,
+    )
+    return [own.get(row.id, row) if row.verdict == "unmeasured" else row for row in rows]

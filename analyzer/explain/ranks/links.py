@@ -12,6 +12,7 @@ from analyzer.across.clocks import ClockMap
 from analyzer.across.global_path import RankLinks
 from analyzer.across.waits import RankWaits
 from analyzer.categories import Binding
+from analyzer.explain.bytes.codes import NO_CODES, RowCodes
 from analyzer.explain.segments import as_table
 from analyzer.explain.verdicts.path_facts import PathFacts, path_facts
 from analyzer.model import IntArray
@@ -71,7 +72,9 @@ class Links:
         return replace(self, rows=lay_aside(self.load(), path))
 
 
-def find_links(account: RankAccount, rank: int, thresholds: Mapping[str, float]) -> Links | None:
+def find_links(
+    account: RankAccount, rank: int, thresholds: Mapping[str, float], codes: RowCodes = NO_CODES
+) -> Links | None:
     """The chains of a rank in readable form; None where no other rank will ask for them."""
     chains = account.chains
     if chains is None:
@@ -82,7 +85,7 @@ def find_links(account: RankAccount, rank: int, thresholds: Mapping[str, float])
     return Links(
         rows=LinkRows(
             segments=as_table(account, rank, chains.path, _owner(chains)),
-            facts=path_facts(account, parts, thresholds["small_grid_coverage"]),
+            facts=path_facts(account, parts, thresholds["small_grid_coverage"], codes),
             bodies=bodies,
         ),
         start_ns=chains.path.start_ns.copy(),

@@ -6,19 +6,26 @@ among its siblings, and what only the device clock's uncertainty or another thre
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from analyzer.categories import CPU_CATEGORIES, Category
+from analyzer.explain.bytes.codes import ABOVE, COULD, LIKELY
 from analyzer.explain.verdicts.catalogue import Entry
 from analyzer.explain.verdicts.path_facts import GAPS, ON_CPU, SMALL, UNKNOWN_GRID, PathFacts
 from analyzer.explain.verdicts.shares import WindowShares, window_shares
-from analyzer.model import IntArray
+from analyzer.model import IntArray, SmallArray
 
 LONGEST_TURNAROUND_NS = 50_000
 """So much of a gap with an inferred cause could be the device's turnaround (a few us are usual)."""
+
+
+_CODES: Mapping[str, Callable[[PathFacts], SmallArray]] = {
+    "bandwidth-bound": lambda facts: facts.bandwidth,
+    "compute-bound": lambda facts: facts.arithmetic,
+}
 
 
 @dataclass(frozen=True)
@@ -47,6 +54,9 @@ def amounts(entry: Entry, facts: PathFacts) -> Amounts:
     if entry.id == "small-grids":
         small = facts.small == SMALL
         mine, certain = np.where(small, mine, 0), np.where(small, certain, 0)
+    elif entry.id in _CODES:
+        code = _CODES[entry.id](facts)
+        mine, certain = np.where(code >= LIKELY, mine, 0), np.where(code >= ABOVE, certain, 0)
     elif entry.id == "synchronization":
         certain = np.minimum(_with(facts, certain, facts.after_certain_wait, inferred=False), seen)
         mine = _with(facts, mine, facts.after_wait, inferred=True)
@@ -64,6 +74,8 @@ def ceiling(categories: frozenset[Category], facts: PathFacts) -> Amounts:
 def _doubt(entry: Entry, facts: PathFacts) -> IntArray:
     """(s,) ns that another reading of the same records would give to the hypothesis."""
     length = facts.length
+    if entry.id in _CODES:
+        return np.maximum(np.where(_CODES[entry.id](facts) >= COULD, length, 0), facts.kernels_behind)
     waiting = facts.inferred & facts.in_category(GAPS)
     other_readings: dict[str, Callable[[], IntArray]] = {
         "dependency-stalls": lambda: np.where(waiting, length, 0),

@@ -9,7 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from analyzer.categories import HOST_CATEGORIES, LAUNCH_CATEGORIES, Category
-from analyzer.explain.verdicts.facts import GRID, OUTPUT_RANGE, SM_COUNT, SPLIT
+from analyzer.explain.verdicts.facts import (
+    DRAM_COUNTERS,
+    GRID,
+    LEDGER_BYTES,
+    LEDGER_FLOP,
+    OUTPUT_RANGE,
+    SM_COUNT,
+    SPLIT,
+    TENSOR_COUNTERS,
+)
 
 UNKNOWN = frozenset({Category.UNATTRIBUTED})
 INSIDE_GRAPH = UNKNOWN | {Category.GRAPH_UNRESOLVED}
@@ -150,7 +159,7 @@ MEASURABLE: tuple[Entry, ...] = (
         disproof="a run with the longest kernels shortened (or skipped) takes as long per step",
         discriminating_check="counters or byte floor decide bandwidth, compute or latency",
         how_to_measure="record device activity: nsys `--trace=cuda`",
-        overlaps_with=("small-grids",),
+        overlaps_with=("small-grids", "bandwidth-bound", "compute-bound"),
     ),
     Entry(
         id="small-grids",
@@ -245,7 +254,8 @@ UNMEASURED: tuple[Open, ...] = (
         id="bandwidth-bound",
         claim="Kernels on the path run at the memory bandwidth.",
         discriminating_check="HBM counters beside the byte ledger",
-        how_to_measure=f"a byte ledger of the model, or DRAM counters: {COUNTERS}",
+        how_to_measure="a byte ledger (`tracebound ledger build`, then `--ledger`), bytes counted by Nsight Compute "
+        f"(`--counters`), or DRAM counters: {COUNTERS}",
         intervention="move fewer bytes: lower precision, fusion, more reuse of what is read",
         disproof="the same kernels with half the bytes take as long",
         ceiling=INSIDE_GRAPH | {Category.KERNEL, Category.PRIOR_WORK},
@@ -256,7 +266,8 @@ UNMEASURED: tuple[Open, ...] = (
         id="compute-bound",
         claim="Kernels on the path run at the arithmetic peak.",
         discriminating_check="tensor-pipe counters on these kernels",
-        how_to_measure=f"tensor-pipe counters: {COUNTERS}, or Nsight Compute on the named kernels",
+        how_to_measure="a ledger with the arithmetic of its entries (`--ledger`), or tensor-pipe counters: "
+        f"{COUNTERS}, or Nsight Compute on the named kernels (`--counters`)",
         intervention="fewer or cheaper operations: lower precision where quality allows, sparsity, less recomputation",
         disproof="the same kernels with half the arithmetic take as long",
         ceiling=INSIDE_GRAPH | {Category.KERNEL, Category.PRIOR_WORK},
@@ -289,9 +300,34 @@ UNMEASURED: tuple[Open, ...] = (
         id="kv-context",
         claim="Attention and cache traffic grow with context length.",
         discriminating_check="the same output workload at controlled contexts",
-        how_to_measure="captures at several context lengths with declared cache initialization; two points do not "
-        "establish a slope",
+        how_to_measure="captures at several context lengths with declared cache initialization, laid out by "
+        "`tracebound sweep`; two points do not establish a slope",
         intervention="shorter or compressed context, cache of lower precision, attention that reads less of it",
         disproof="at a tenth of the context the step takes as long",
     ),
 )
+
+
+def _rate(id_: str, peak: str, facts: str, other: str) -> Entry:
+    """A hypothesis about a peak where counters or a ledger are given, in the words of ``UNMEASURED``."""
+    words = next(entry for entry in UNMEASURED if entry.id == id_)
+    return Entry(
+        id=id_,
+        claim=words.claim,
+        quantity=f"path time of kernels near the {peak}",
+        categories=frozenset({Category.KERNEL}),
+        could_belong=INSIDE_GRAPH | {Category.PRIOR_WORK},
+        needs=("device", facts),
+        intervention=words.intervention,
+        disproof=words.disproof,
+        discriminating_check=words.discriminating_check,
+        how_to_measure=words.how_to_measure,
+        overlaps_with=(*words.overlaps_with, other),
+    )
+
+
+RATES: tuple[Entry, ...] = (
+    _rate("bandwidth-bound", "memory bandwidth", f"{DRAM_COUNTERS} or {LEDGER_BYTES}", "compute-bound"),
+    _rate("compute-bound", "arithmetic peak", f"{TENSOR_COUNTERS} or {LEDGER_FLOP}", "bandwidth-bound"),
+)
+"""Measured where counters or a ledger are given; elsewhere what ``UNMEASURED`` says of them."""

@@ -15,6 +15,10 @@ GRID = "grid size"
 SM_COUNT = "SM count"
 OUTPUT_RANGE = "output range"
 SPLIT = "all ranks on one clock"
+DRAM_COUNTERS = "DRAM counters"
+TENSOR_COUNTERS = "tensor pipe counters"
+LEDGER_BYTES = "byte ledger"
+LEDGER_FLOP = "arithmetic in the ledger"
 
 HOW_TO_RECORD = {
     GRID: "record CUDA activity in full: nsys `--trace=cuda`, torch.profiler with ProfilerActivity.CUDA",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import msgspec
 import numpy as np
@@ -13,20 +13,23 @@ from analyzer.diagnosis import (
     Evidence,
     Hypothesis,
     Measured,
+    MeasureKind,
     Share,
     Verdict,
 )
+from analyzer.explain.bytes.codes import NO_CODES, RowCodes
 from analyzer.explain.segments import event_columns
 from analyzer.explain.verdicts.amounts import amounts, ceiling
 from analyzer.explain.verdicts.catalogue import (
     BETWEEN_RANKS,
     MEASURABLE,
+    RATES,
     UNMEASURED,
     Candidate,
     Entry,
     Open,
 )
-from analyzer.explain.verdicts.facts import HOW_TO_RECORD, recorded
+from analyzer.explain.verdicts.facts import DRAM_COUNTERS, HOW_TO_RECORD, TENSOR_COUNTERS, recorded
 from analyzer.explain.verdicts.path_facts import path_facts
 from analyzer.explain.verdicts.shares import WindowShares, share_of
 from analyzer.model import IntArray
@@ -45,6 +48,15 @@ FIRST_LINE = 2
 
 
 @dataclass(frozen=True)
+class Basis:
+    """What a share rests on where it is no sum of path categories: the kind of number, its name, what goes with it."""
+
+    kind: MeasureKind
+    quantity: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
 class RankEvidence:
     """What one rank's windows of one phase say about every measurable hypothesis."""
 
@@ -56,21 +68,30 @@ class RankEvidence:
     evidence: Mapping[str, list[Evidence]]
     clocks_contradict: bool  # and no shift mends it: what the CPU waited for is unsure
     ceilings: Mapping[str, WindowShares]  # of hypotheses that the path can only bound
+    basis: Mapping[str, Basis] = field(default_factory=dict)  # by hypothesis; absent: measured on the path
+    why_not: Mapping[str, str] = field(
+        default_factory=dict
+    )  # why what was given does not measure a hypothesis
 
 
 def gather(
-    account: RankAccount, rank: int, indices: Sequence[int], thresholds: Mapping[str, float]
+    account: RankAccount,
+    rank: int,
+    indices: Sequence[int],
+    thresholds: Mapping[str, float],
+    codes: RowCodes = NO_CODES,
 ) -> RankEvidence:
     """Measure one rank's windows (positions in ``account.windows``) for every hypothesis."""
     each = [account.paths[index] for index in indices]
-    whole, facts = join_paths(each), path_facts(account, each, thresholds["small_grid_coverage"])
+    whole, facts = join_paths(each), path_facts(account, each, thresholds["small_grid_coverage"], codes)
     edges: IntArray = np.cumsum([0, *map(len, each)])
     owner = np.repeat(np.asarray(indices, np.int64), np.diff(edges))
     first = np.cumsum([0, *(len(path) for path in account.paths)])
     line = np.concatenate([np.empty(0, np.int64), *(np.arange(first[at], first[at + 1]) for at in indices)])
     shares: dict[str, WindowShares] = {}
     evidence: dict[str, list[Evidence]] = {}
-    for entry in MEASURABLE:
+    counted = counted_facts(codes)
+    for entry in (*MEASURABLE, *(entry for entry in RATES if not missing(entry, counted))):
         measured = amounts(entry, facts)
         shares[entry.id] = measured.per_window(facts.length, edges)
         evidence[entry.id] = _evidence(account, rank, whole, owner, line, measured.mine)
@@ -82,13 +103,19 @@ def gather(
     return RankEvidence(
         rank=rank,
         device_events=len(account.work),
-        facts=recorded(account.trace, output_ranges=bool(account.account.roles.output.any())),
+        facts=recorded(account.trace, output_ranges=bool(account.account.roles.output.any())) | counted,
         windows=len(indices),
         shares=shares,
         evidence=evidence,
         clocks_contradict=_contradict(account.clock),
         ceilings=ceilings,
     )
+
+
+def counted_facts(codes: RowCodes) -> frozenset[str]:
+    """What counters tell."""
+    known = {DRAM_COUNTERS: codes.bandwidth, TENSOR_COUNTERS: codes.compute}
+    return frozenset(name for name, code in known.items() if code is not None)
 
 
 def _contradict(clock: DeviceClock) -> bool:
@@ -106,7 +133,9 @@ def verdicts(
     ``distorted``: why absolute verdicts are weakened, or "".
     """
     result = [_measurable(entry, phase, ranks, thresholds, distorted) for entry in MEASURABLE]
-    split = {entry.id: entry for entry in BETWEEN_RANKS if any(_answers(entry, part) for part in ranks)}
+    split = {
+        entry.id: entry for entry in (*BETWEEN_RANKS, *RATES) if any(_answers(entry, part) for part in ranks)
+    }
     for entry in UNMEASURED:
         if entry.id in split:
             result.append(_measurable(split[entry.id], phase, ranks, thresholds, distorted))
@@ -134,6 +163,17 @@ def global_verdicts(
     ]
 
 
+def rate_verdicts(
+    phase: str, ranks: Sequence[RankEvidence], thresholds: Mapping[str, float], distorted: str
+) -> dict[str, Hypothesis]:
+    """Those hypotheses about peaks that the ranks' own paths answer, by id."""
+    return {
+        entry.id: _measurable(entry, phase, ranks, thresholds, distorted)
+        for entry in RATES
+        if any(_answers(entry, part) for part in ranks)
+    }
+
+
 def _over_all_ranks(measured: Measured) -> Measured:
     name = measured.name.replace("on the path", "on the global path")
     if name == "collective.wait on the global path":
@@ -148,9 +188,9 @@ def _measurable(
     if not usable:
         return _unmeasured(entry, phase, _why_not(entry, ranks))
     best, (value, low, high) = _speaker([(part, part.shares[entry.id]) for part in usable], thresholds)
-    shares = best.shares[entry.id]
+    shares, basis = best.shares[entry.id], best.basis.get(entry.id, Basis("measurement", entry.quantity))
     verdict = decide(low, high, thresholds)
-    note = entry.beyond
+    note = "; ".join(filter(None, (entry.beyond, basis.note)))
     if verdict == "contradicted" and entry.beyond:
         verdict = "inconclusive"
     if verdict == "contradicted" and best.clocks_contradict and entry.id in ON_CPU:
@@ -163,10 +203,10 @@ def _measurable(
         verdict=verdict,
         share=Share(value=value, interval=(low, high)),
         measured=Measured(
-            name=entry.quantity,
+            name=basis.quantity,
             value=float(int(shares.value.sum() / best.windows)),
             unit="ns per step",
-            kind="measurement",
+            kind=basis.kind,
             rank=best.rank,
             windows=best.windows,
         ),
@@ -202,15 +242,16 @@ def _bounded(
     """Unmeasured, unless all that could belong to it holds next to nothing of the path."""
     usable = [(part, part.ceilings[entry.id]) for part in ranks if part.windows and entry.id in part.ceilings]
     usable = [(part, shares) for part, shares in usable if part.device_events]
+    how = next((part.why_not[entry.id] for part in ranks if entry.id in part.why_not), entry.how_to_measure)
     if not usable:
-        return _unmeasured(entry, phase, entry.how_to_measure)
+        return _unmeasured(entry, phase, how)
     best, (_, _, high) = _speaker(usable, thresholds)
     most_ns = _most_ns(best.ceilings[entry.id])
     if high > thresholds["contradicted_share"]:
         words = (
             f"{entry.ceiling_words} hold at most {100 * high:.1f} % of the step on rank {best.rank}'s path"
         )
-        return _unmeasured(entry, phase, f"{words}; {entry.how_to_measure}")
+        return _unmeasured(entry, phase, f"{words}; {how}")
     return msgspec.structs.replace(
         _unmeasured(
             entry, phase, f"all path time of {entry.ceiling_words} and of what is unknown is at most this"
@@ -234,7 +275,7 @@ def _answers(entry: Entry, part: RankEvidence) -> bool:
     """Whether this rank's capture holds what the hypothesis needs (device work always)."""
     if not part.device_events or not part.windows:
         return False
-    return not missing(entry, part.facts)
+    return entry.id in part.shares and not missing(entry, part.facts)
 
 
 def missing(entry: Entry, facts: frozenset[str]) -> list[str]:

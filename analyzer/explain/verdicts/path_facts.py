@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analyzer.categories import CPU_CATEGORIES, Category
+from analyzer.explain.bytes.codes import NO_CODES, RowCodes
 from analyzer.explain.device.grids import coverage
 from analyzer.intervals import Intervals, covered, union
 from analyzer.model import Columns, IntArray, SmallArray
@@ -43,6 +44,8 @@ class PathFacts(Columns):
     inferred: BoolArray
     on_host: BoolArray
     small: SmallArray  # kernels: SMALL, LARGE or UNKNOWN_GRID; LARGE elsewhere
+    bandwidth: SmallArray  # kernels: by counters, a code of ``bytes.codes``; BELOW elsewhere
+    arithmetic: SmallArray  # the same of the arithmetic peak
     unseen_under_overhead: (
         IntArray  # CPU time with nothing recorded while the profiler was at work on some thread
     )
@@ -80,16 +83,20 @@ def join_facts(parts: Sequence[PathFacts]) -> PathFacts:
     )
 
 
-def path_facts(account: RankAccount, paths: Sequence[Path], small_below: float) -> PathFacts:
+def path_facts(
+    account: RankAccount, paths: Sequence[Path], small_below: float, codes: RowCodes = NO_CODES
+) -> PathFacts:
     """Facts of all segments of ``paths``; ``small_below``: coverage below which a grid is small."""
-    return _Reading(account, paths, small_below).facts()
+    return _Reading(account, paths, small_below, codes).facts()
 
 
 class _Reading:
     """One pass over the paths of a rank."""
 
-    def __init__(self, account: RankAccount, paths: Sequence[Path], small_below: float) -> None:
-        self.account, self.work = account, account.work
+    def __init__(
+        self, account: RankAccount, paths: Sequence[Path], small_below: float, codes: RowCodes
+    ) -> None:
+        self.account, self.work, self.codes = account, account.work, codes
         self.whole = join_paths(paths)
         self.edges: IntArray = np.cumsum([0, *map(len, paths)])
         self.part = np.repeat(np.arange(len(paths)), np.diff(self.edges))  # (s,) path of each segment
@@ -116,6 +123,8 @@ class _Reading:
             inferred=whole.inferred,
             on_host=whole.side == ON_HOST,
             small=self._small(grids),
+            bandwidth=self._coded(self.codes.bandwidth),
+            arithmetic=self._coded(self.codes.compute),
             unseen_under_overhead=np.where(self._in(UNSEEN), overhead, 0),
             overhead=np.where(on_cpu, overhead, 0),
             kernels_behind=self._behind(kernels),
@@ -137,14 +146,24 @@ class _Reading:
 
     def _small(self, grids: npt.NDArray[np.float64]) -> SmallArray:
         small = np.zeros(len(self.whole), np.int8)
-        rows = np.flatnonzero(
-            (self.whole.side == ON_DEVICE) & (self.whole.ref >= 0) & self._in(frozenset({Category.KERNEL}))
-        )
+        rows = self._kernels()
         known = grids[self.whole.ref[rows]]
         small[rows] = np.where(
             np.isnan(known), UNKNOWN_GRID, np.where(known < self.small_below, SMALL, LARGE)
         )
         return small
+
+    def _kernels(self) -> IntArray:
+        """Segments in which a kernel runs."""
+        kernel = self._in(frozenset({Category.KERNEL}))
+        return np.flatnonzero((self.whole.side == ON_DEVICE) & (self.whole.ref >= 0) & kernel)
+
+    def _coded(self, codes: SmallArray | None) -> SmallArray:
+        result = np.zeros(len(self.whole), np.int8)
+        if codes is not None:
+            rows = self._kernels()
+            result[rows] = codes[self.whole.ref[rows]]
+        return result
 
     def _behind(self, rows: BoolArray) -> IntArray:
         """(s,) ns of guessed waits under which any of these rows ran."""

@@ -138,7 +138,7 @@ def thread_names(database: Database, strings: Strings) -> dict[int, str]:
 
 
 def has_collective_payload(database: Database) -> bool:
-    """Whether NVTX rows carry NCCL's payload as JSON. It is not read yet, apart from the ranks."""
+    """Whether NVTX rows carry NCCL's payload as JSON."""
     table = database.table(NVTX)
     if table is None or not database.has(table, "jsonText"):
         return False

@@ -15,6 +15,7 @@ from analyzer.readers.nsys_sqlite.bulk import Database
 from analyzer.readers.nsys_sqlite.devices import Streams, read_devices, read_streams
 from analyzer.readers.nsys_sqlite.identifiers import NO_PROCESS
 from analyzer.readers.nsys_sqlite.ledger import Ledger
+from analyzer.readers.nsys_sqlite.payloads import read_payloads
 from analyzer.readers.nsys_sqlite.processes import DeviceSplit
 from analyzer.readers.nsys_sqlite.schema import is_nsys_table
 from analyzer.readers.nsys_sqlite.strings import Strings
@@ -113,6 +114,8 @@ def _read_content(database: Database, path: Path) -> Content:
     default = _default_process(host_rows.process, device_rows.process)
     device_rows = replace(device_rows, process=_with_process(device_rows.process, default, ledger))
     syncs, records = sync.read_sync_rows(database, strings, host_rows, default, ledger)
+    payloads = read_payloads(database, strings, device_rows, host_rows, ledger)
+    device_rows = replace(device_rows, table=replace(device_rows.table, collective=payloads.code))
     counters = metrics.read_metrics(database, strings, ledger)
     streams = read_streams(database)
     _check_export(exported, ledger)
@@ -136,6 +139,7 @@ def _read_content(database: Database, path: Path) -> Content:
         syncs=syncs,
         records=records,
         metrics=counters,
+        collectives=payloads.infos,
         devices=read_devices(database),
         streams=streams,
         source=source,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from analyzer.model import DeviceInfo, MetricTable, ProcessTrace, Source, Trace
+from analyzer.model import CollectiveInfo, DeviceInfo, MetricTable, ProcessTrace, Source, Trace
 from analyzer.readers.nsys_sqlite import capture
 from analyzer.readers.nsys_sqlite.bulk import Database
 from analyzer.readers.nsys_sqlite.devices import Devices, Streams
@@ -34,6 +34,7 @@ class Content:
     host: HostRows
     syncs: SyncRows
     records: RecordRows
+    collectives: tuple[CollectiveInfo, ...]  # what NCCL's payload tells, by the device rows' codes
     metrics: dict[int, MetricTable]  # by TARGET_INFO_GPU.id
     devices: Devices
     streams: Streams
@@ -96,6 +97,7 @@ def _traces_of(content: Content, labels: _Labels, process: int, devices: list[in
                 process=shared,
                 device_info=info,
                 device=content.device.table(process, device, book),
+                collectives=content.collectives,
                 rank=rank,
                 world_size=world_size,
                 hostname=labels.hostname,

@@ -23,6 +23,7 @@ NAMES = (
     "exposed_time",
     "launch_and_queue",
     "kernels_on_path",
+    "collective_price",
 )
 """All figures of every diagnosis in reading order; each is a module of this package with a function ``draw``."""
 OF_TOKENS = ("token_gaps",)

@@ -20,6 +20,7 @@ from analyzer.tables import NO_EVENT, DetailKind, DetailTable, QueueTable, Segme
 from tests.report import builder
 from tests.report.builder import MS
 from tests.report.figures import rank_tables
+from tests.report.price_builder import fit, named, no_fit
 
 MAIN, OTHER, COMPUTE, COMM = range(4)
 LANES = ("thread 11 (decode-main)", "thread 12", "device 0 stream 7", "device 0 stream 20")
@@ -132,7 +133,7 @@ def queue_table(bins: int = 100, rank: int = 0) -> QueueTable:
 def analysis(diagnosis: Diagnosis | None = None, **changes: Any) -> Analysis:
     """Everything a figure can be drawn from."""
     path = rank_tables.global_table(JOINT_PATH)
-    whole = diagnosis or builder.diagnosis(detail=DETAIL, global_=JOINT)
+    whole = diagnosis or builder.diagnosis(detail=DETAIL, global_=JOINT, alpha_beta=[fit(), no_fit()])
     table = join_tables([segment_table(), rank_tables.segment_table(RANK_ONE)])
     return replace(Analysis(whole, table, queue_table(), detail_table(), path), **changes)
 
@@ -143,7 +144,11 @@ def hostile(text: str) -> Analysis:
     detail = Detail(rank=0, window=0, step=text, phase=text, why=text, events=10, left_out=3)
     ranks = [builder.rank(windows=[builder.window(0, phase=text, step=text)])]
     diagnosis = builder.diagnosis(
-        detail=detail, ranks=ranks, budget=[builder.budget(text, windows=1)], kernels=small.kernels
+        detail=detail,
+        ranks=ranks,
+        budget=[builder.budget(text, windows=1)],
+        kernels=small.kernels,
+        alpha_beta=[fit(**named(text))] * 3,
     )
     lanes = (f"thread 1 ({text})", f"{text} 2", f"device {text} stream {text}", f"{text} 4")
     events = tuple((*e[:5], text, text if e[6] else None) for e in EVENTS)

@@ -93,7 +93,7 @@ def test_all_figures_of_a_whole_analysis_are_drawn() -> None:
 def test_what_is_not_there_is_not_drawn_and_named() -> None:
     from_json = Analysis.from_json(tables.analysis().to_json())
     result = figures(from_json)
-    assert [one.name for one in result.drawn] == ["budget_over_steps", "exposed_time"]
+    assert [one.name for one in result.drawn] == ["budget_over_steps", "exposed_time", "collective_price"]
     assert {one.name: one.why for one in result.not_drawn} == {
         "rank_timeline": "the path segments are not part of this result",
         "timeline": "the events of one step are not part of this result",
@@ -132,7 +132,9 @@ def test_a_step_without_any_time_is_no_division_by_zero() -> None:
     diagnosis = builder.diagnosis(ranks=[builder.rank(windows=windows)], budget=[zero], detail=tables.DETAIL)
     table = tables.segment_table(((0, tables.COMPUTE, 20.0, 20.0, "k"),))
     result = figures(tables.analysis(diagnosis, segment_table=table))
-    assert [one.name for one in result.not_drawn] == ["rank_timeline", "timeline", "kernels_on_path"]
+    assert [one.name for one in result.not_drawn] == [
+        "rank_timeline", "timeline", "kernels_on_path", "collective_price"
+    ]  # fmt: skip
 
 
 def test_links_lead_from_the_report_to_the_files() -> None:

@@ -56,7 +56,8 @@ INPUTS: dict[str, Callable[[], Analysis]] = {
     "hostile names of ranks": lambda: joint(text=HOSTILE),
     "empty names of ranks": lambda: joint(text=""),
 }
-OF_ONE_RANK = tuple(name for name in NAMES if name != "rank_timeline")
+WITHOUT_FITS = tuple(name for name in NAMES if name != "collective_price")
+OF_ONE_RANK = tuple(name for name in WITHOUT_FITS if name != "rank_timeline")
 WITH_NAMES = tuple(name for name in OF_ONE_RANK if name != "launch_and_queue")
 OF_RANKS = (
     "two ranks",
@@ -70,8 +71,8 @@ CASES = [
     ("many steps", "launch_and_queue"),
     ("many ranks", "exposed_time"),
     ("one step", "budget_over_steps"),
-    *(("long names", name) for name in WITH_NAMES),
-    *(("hostile names", name) for name in WITH_NAMES),
+    *(("long names", name) for name in (*WITH_NAMES, "collective_price")),
+    *(("hostile names", name) for name in (*WITH_NAMES, "collective_price")),
     *(("empty names", name) for name in ("timeline", "kernels_on_path")),
     *((kind, "rank_timeline") for kind in OF_RANKS),
 ]
@@ -99,7 +100,7 @@ def test_no_text_overlaps_or_is_cut_off(kind: str, name: str) -> None:
 @pytest.mark.parametrize(
     ("path", "drawn"),
     [
-        ("nsysai/mfu_2gpu_after.sqlite", NAMES),
+        ("nsysai/mfu_2gpu_after.sqlite", WITHOUT_FITS),
         ("tracelens-vllm/vllm_decode_fullgraph.json.gz", OF_ONE_RANK),
         ("odd/cpu_only_gloo_rank34.pt.trace.json.gz", ("budget_over_steps", "timeline")),
         ("astra-megatron-tp8", ("rank_timeline",)),

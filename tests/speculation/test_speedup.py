@@ -1,0 +1,134 @@
+"""What measured acceptance gains: tokens per cycle x baseline step / cycle time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import msgspec
+import pytest
+
+from analyzer.calculators import speculation as modelled
+from analyzer.speculation.counts import Totals, from_histogram
+from analyzer.speculation.result import Speculation
+from analyzer.speculation.speedup import given, speculate, timed
+from tests.study.runs import PINS, alternating, diagnosis, with_pins
+
+COUNTS = from_histogram("file", {0: 20, 1: 16, 2: 64}, 2)
+
+
+def test_given_times_make_a_model() -> None:
+    """2.44 tokens per cycle of 16 ms against 9 ms a token."""
+    found = speculate("file", COUNTS, given(9e6), given(16e6))
+    assert found.speedup == pytest.approx(2.44 * 9 / 16)
+    assert found.speedup_kind == "model"
+    assert found.breakeven_tokens == pytest.approx(16 / 9)
+    assert found.breakeven_ci95 is None
+    assert found.speedup_ci95 is not None and found.acceptance.tokens_ci95 is not None
+    assert found.speedup_ci95[1] == pytest.approx(found.acceptance.tokens_ci95[1] * 9 / 16, rel=0.01)
+    assert found.verdict == "faster"
+
+
+def test_the_model_beside_it_is_the_calculators() -> None:
+    found = speculate("file", COUNTS, given(9e6), given(16e6))
+    by_hand = modelled(0.8, 2, verify_ns=16e6, draft_ns=0, baseline_ns=9e6)
+    assert found.model is not None
+    assert found.model.speedup == pytest.approx(by_hand.speedup)
+    assert found.model.breakeven_chance == pytest.approx(by_hand.breakeven_acceptance)
+
+
+def test_measured_times_make_a_measurement() -> None:
+    found = speculate(
+        "file",
+        COUNTS,
+        timed("a", diagnosis(alternating(980, 40))),
+        timed("b", diagnosis(alternating(1_580, 40))),
+    )
+    assert found.speedup_kind == "measurement"
+    assert found.baseline is not None and found.cycle is not None
+    assert (found.baseline.source, found.baseline.phase, found.baseline.steps) == ("measured", "step", 10)
+    ratio = found.cycle.mean_ns / found.baseline.mean_ns
+    assert ratio == pytest.approx(1.6, rel=0.01)
+    assert found.breakeven_tokens == pytest.approx(ratio)
+    assert found.speedup == pytest.approx(2.44 / ratio)
+    assert found.speedup_ci95 is not None and found.breakeven_ci95 is not None
+    alone = speculate("file", COUNTS, given(found.baseline.mean_ns), given(found.cycle.mean_ns))
+    assert alone.speedup_ci95 is not None
+    assert found.speedup_ci95[0] < alone.speedup_ci95[0] < alone.speedup_ci95[1] < found.speedup_ci95[1]
+
+
+def verdict(cycle_ns: float) -> str | None:
+    return speculate("file", COUNTS, given(9e6), given(cycle_ns)).verdict
+
+
+def test_verdicts() -> None:
+    assert [verdict(ns) for ns in (16e6, 22e6, 30e6)] == ["faster", "not told", "slower"]
+
+
+def test_totals_give_a_speedup_without_an_interval() -> None:
+    found = speculate("file", Totals(144, 100, 200), given(9e6), given(16e6))
+    assert found.speedup == pytest.approx(2.44 * 9 / 16)
+    assert (found.speedup_ci95, found.verdict, found.model) == (None, "not told", None)
+    assert found.speedup_because.startswith("no interval: totals do not tell")
+
+
+@pytest.mark.parametrize(
+    ("sides", "told"),
+    [
+        ((None, None), "of the baseline's step and of a cycle is not given"),
+        ((given(9e6), None), "the time of a cycle is not given"),
+    ],
+)
+def test_without_times_there_is_no_speedup(sides: tuple[None, None], told: str) -> None:
+    found = speculate("file", COUNTS, *sides)
+    assert (found.speedup, found.breakeven_tokens, found.verdict) == (None, None, None)
+    assert told in found.speedup_because
+
+
+def test_without_cycles_there_is_no_speedup() -> None:
+    found = speculate("file", Totals(144, None, 200), given(9e6), given(16e6))
+    assert found.speedup is None
+    assert "number of verifications" in found.speedup_because
+
+
+def test_runs_asked_for_other_work_have_no_speedup() -> None:
+    plain = timed("a", diagnosis(alternating(980), PINS))
+    drafted = timed("b", diagnosis(alternating(1_580), {**PINS, "batch": "16", "flags": "--speculative"}))
+    found = speculate("file", COUNTS, plain, drafted)
+    assert [(one.what, one.baseline, one.speculative) for one in found.differences] == [("batch", "8", "16")]
+    assert found.speedup is None
+    assert "(batch): no speedup is claimed" in found.speedup_because
+    same = replace(drafted, diagnosis=with_pins(diagnosis(alternating(1_580)), {**PINS, "flags": "other"}))
+    assert speculate("file", COUNTS, plain, same).speedup is not None
+
+
+def test_undeclared_pins_are_listed() -> None:
+    plain = timed("a", diagnosis(alternating(980)))
+    found = speculate("file", COUNTS, plain, timed("b", diagnosis(alternating(1_580))))
+    assert "batch" in found.undeclared and "flags" not in found.undeclared
+
+
+def test_it_comes_back_from_its_json() -> None:
+    found = speculate("file", COUNTS, given(9e6), given(16e6))
+    assert msgspec.json.decode(found.to_json(), type=Speculation) == found
+
+
+def exact(accepted: int, rejected: int, draft_tokens: int = 7) -> dict[int, int]:
+    """Cycles by accepted tokens that have exactly the chance accepted / (accepted + rejected) at every position."""
+    whole = accepted + rejected
+    reached = [accepted**at * whole ** (draft_tokens - at) for at in range(draft_tokens + 1)]
+    return {at: reached[at] - (reached[at + 1] if at < draft_tokens else 0) for at in range(draft_tokens + 1)}
+
+
+@pytest.mark.parametrize(
+    ("chance", "tokens", "speedup"), [((4, 1), 4.161, 2.34), ((1, 4), 1.25, 0.70)], ids=["0.8", "0.2"]
+)
+def test_the_worked_example_comes_out_of_counts(
+    chance: tuple[int, int], tokens: float, speedup: float
+) -> None:
+    """Verify 12, draft 3, other 1 ms against 9 ms, 7 tokens drafted."""
+    found = speculate("file", from_histogram("file", exact(*chance), 7), given(9e6), given(16e6))
+    assert found.acceptance.tokens_per_cycle == pytest.approx(tokens, abs=5e-4)
+    assert found.acceptance.constant is not None and found.acceptance.constant.describes
+    assert found.acceptance.constant.chance == pytest.approx(chance[0] / sum(chance))
+    assert found.speedup == pytest.approx(speedup, abs=5e-3)
+    assert found.model is not None and found.model.speedup == pytest.approx(found.speedup)
