@@ -155,7 +155,14 @@ class AlphaBeta(msgspec.Struct, frozen=True, kw_only=True):
                 "size", place, f"{size_bytes:.15g} bytes lie outside the fitted range, {low} to {high} bytes",
                 "measure a size there; a fit says nothing outside its range",
             )  # fmt: skip
-        return self.alpha_ns + (size_bytes * 1e9 / self.beta_bytes_per_s if self.beta_bytes_per_s else 0.0)
+        if self.beta_bytes_per_s is not None:
+            return self.alpha_ns + size_bytes * 1e9 / self.beta_bytes_per_s
+        first, last = self._fitted(low), self._fitted(high)  # beta is not told, but the line has a slope
+        return first + (last - first) * (size_bytes - low) / (high - low)
+
+    def _fitted(self, size_bytes: int) -> float:
+        """What the line says of a size that was measured."""
+        return next(point.fitted_ns or 0.0 for point in self.points if point.bytes == size_bytes)
 
 
 class CollectiveCost(msgspec.Struct, frozen=True, kw_only=True):

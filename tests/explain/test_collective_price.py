@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from analyzer.analysis import Analysis
 from analyzer.diagnosis import AlphaBeta, CollectiveCost
@@ -93,6 +94,13 @@ def test_a_size_outside_of_the_range_is_refused(tmp_path: Path) -> None:
             row.latency_ns(size)
 
 
+def test_a_line_whose_bandwidth_is_not_told_is_a_line_all_the_same(tmp_path: Path) -> None:
+    row = price(tmp_path, of_sizes(*LINE))
+    untold = structs.replace(row, beta_bytes_per_s=None)  # as where the interval of the slope holds 0
+    for size in (8_192, 131_072, 2_097_152):
+        assert untold.latency_ns(size) == pytest.approx(row.latency_ns(size), rel=1e-4)
+
+
 def test_sizes_less_than_twice_apart_are_refused(tmp_path: Path) -> None:
     def ops(rank: int, step: int) -> tuple[Op, ...]:
         return host(50_000 + 10_000 * rank), meet(elements=4_096 + 1_000 * (step % 4))
@@ -118,6 +126,27 @@ def test_unknown_sizes_say_so(tmp_path: Path) -> None:
     row = price(tmp_path, of_sizes(*LINE), recording=Recording(collective_metadata=False))
     assert row.reason_if_absent == "the sizes of its calls are not recorded"
     assert row.remedy is not None and "--include-json=true" in row.remedy
+
+
+@pytest.mark.parametrize("form", ["kineto", "nsys"])
+def test_calls_of_no_bytes_are_a_size_and_no_part_of_the_line(form: Form, tmp_path: Path) -> None:
+    """An all-to-all without tokens: its time is measured, the fit rests on the other sizes."""
+
+    def ops(rank: int, step: int) -> tuple[Op, ...]:
+        del step
+        calls = [meet(elements=size, transfer_ns=ns) for size, ns in {0: 4_000, **LINE}.items()]
+        return (host(50_000 + 30_000 * rank), *calls)
+
+    row = price(tmp_path, ops, form)
+    assert row.alpha_ns == pytest.approx(10_000, rel=1e-3)
+    assert (row.range_bytes, row.size_ratio, row.latency_ratio) == ((8_192, 2_097_152), 256, 20_486 / 10_041)
+    assert (row.points[0].bytes, row.points[0].median_ns) == (0, 4_000)
+    assert row.notes == ["8 calls of no bytes are left out"]
+
+
+def test_only_calls_of_no_bytes_have_no_price(tmp_path: Path) -> None:
+    row = price(tmp_path, lambda rank, step: (host(50_000 + 30_000 * rank), meet(elements=0)))
+    assert row.alpha_ns is None and row.reason_if_absent is not None and "no bytes" in row.reason_if_absent
 
 
 def test_a_switch_of_protocol_hidden_in_one_name_is_no_line(tmp_path: Path) -> None:
@@ -246,6 +275,21 @@ def test_contended_calls_count_where_nothing_else_is_there(tmp_path: Path) -> No
     assert row.alpha_ns == pytest.approx(15_000, rel=1e-3)
     assert row.contended_ratio is None
     assert any("30 contended ones" in note for note in row.notes)
+
+
+def test_contention_is_not_told_of_calls_whose_size_is_unknown(tmp_path: Path) -> None:
+    """The large calls run beside a kernel that slows nothing down: they take longer since they are large."""
+
+    def ops(rank: int, step: int) -> tuple[Op, ...]:
+        del step
+        small, large = meet(elements=4_096, transfer_ns=10_000), meet(elements=4_194_304, transfer_ns=90_000)
+        kernel = (EventRecord("ready"), StreamWait(20, "ready"), Launch("gemm", 20, 900_000))
+        return (host(50_000 + 10_000 * rank), small, *kernel, EventRecord("done", 20), large,
+                StreamWait(7, "done"))  # fmt: skip
+
+    row = price(tmp_path, ops, recording=Recording(collective_metadata=False), steps=12)
+    assert (row.calls_split, row.calls_contended) == (24, 12)
+    assert (row.contended_ratio, row.contended_ratio_ci95) == (None, None)
 
 
 def test_a_kernel_that_ends_before_the_last_rank_comes_contends_with_nothing(tmp_path: Path) -> None:

@@ -102,14 +102,19 @@ def _row(found: KindOfCalls, hosts: dict[int, str | None], topology: str | None)
         calls_apart=0 if fit is None else int((~fit.line.kept).sum()),
         basis=None if fit is None else fit.basis,
         interval_over=None if fit is None else fit.over,
-        size_ratio=points[-1].bytes / points[0].bytes if len(points) > 1 else None,
-        latency_ratio=points[-1].median_ns / points[0].median_ns if len(points) > 1 else None,
+        size_ratio=_ratio([point.bytes for point in points if point.bytes]),
+        latency_ratio=_ratio([point.median_ns for point in points if point.bytes]),
         residual_spread=None if fit is None else rounded(fit.spread),
         reason_if_absent=None if absent is None else absent[0],
         remedy=None if absent is None else absent[1],
         notes=[] if fit is None else [*_notes(fit, transfers), *_on_clocks(found)],
         points=points if fit is None else points_of(transfers, fit.line),
     )
+
+
+def _ratio(of_sizes: list[int]) -> float | None:
+    """Of the largest size that moves anything to the smallest; None of one size, and beside a latency of 0."""
+    return of_sizes[-1] / of_sizes[0] if len(of_sizes) > 1 and of_sizes[0] else None
 
 
 def _unsplit(found: KindOfCalls) -> tuple[str, str]:
@@ -126,6 +131,9 @@ def _fitted(transfers: Transfers, *, in_graph: bool) -> _Fit | tuple[str, str]:
         return "no profiler records sizes of calls inside graphs", EAGERLY
     if not len(known):
         return "the sizes of its calls are not recorded", WITH_SIZES
+    known = known.take(known.bytes > 0)  # a call of no bytes moves nothing: another thing than a small one
+    if not len(known):
+        return "all calls have no bytes: they move nothing whose price could be told", SEVERAL_SIZES
     absent = _too_little(known)
     if absent is not None:
         return absent
@@ -186,7 +194,9 @@ def _notes(fit: _Fit, transfers: Transfers) -> list[str]:
         found.append(
             f"too few calls run alone: the fit holds {int(transfers.contended.sum()):,} contended ones"
         )
-    unknown = int((transfers.bytes < 0).sum())
+    empty, unknown = int((transfers.bytes == 0).sum()), int((transfers.bytes < 0).sum())
+    if empty:
+        found.append(f"{empty:,} calls of no bytes are left out")
     if unknown:
         found.append(f"{unknown:,} calls of unknown size are left out")
     if fit.over == "calls":

@@ -57,9 +57,12 @@ def _point(transfers: Transfers, size: int, line: LatencyLine | None) -> PriceOf
 
 
 def contention(transfers: Transfers) -> tuple[float | None, tuple[float, float] | None]:
-    """How many times as long contended calls take as the others of their size, over all sizes, with the interval."""
+    """How many times as long contended calls take as the others of their size, over all sizes, with the interval.
+
+    Calls of unknown size stay out: longer ones may be larger ones.
+    """
     ratio, beside = [np.empty(0)], [np.empty(0, bool)]
-    for size in np.unique(transfers.bytes).tolist():
+    for size in np.unique(transfers.bytes[transfers.bytes >= 0]).tolist():
         mine = transfers.take(transfers.bytes == size)
         if mine.contended.any() and not mine.contended.all():
             ratio.append(mine.latency_ns / max(float(np.median(mine.latency_ns[~mine.contended])), 1.0))
