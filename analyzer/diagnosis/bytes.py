@@ -43,8 +43,9 @@ class ByteFloor(msgspec.Struct, frozen=True, kw_only=True):
     achievable_ns: float | None  # the same bytes at each rank's measured copy bandwidth
     fraction_of_achievable: float | None
     tokens_per_step: float | None
-    ceiling_tokens_per_s: float | None
+    ceiling_tokens_per_s: float | None  # of pipeline stages: with a batch of its own in each
     observed_tokens_per_s: float | None
+    fraction_of_ceiling: float | None = None  # observed / ceiling
     notes: list[str]
 
 

@@ -115,6 +115,11 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     uncounted: list[Uncounted] = []
 
 
+def pipelined(ledger: Ledger) -> bool:
+    """Whether stages can work on a batch each at the same time: the floors of one batch's stages bound no rate then."""
+    return ledger.layout is not None and ledger.layout.pipeline > 1
+
+
 def together(phases: Sequence[Phase]) -> list[list[Phase]]:
     """The phases in order, those that overlap in one list."""
     parts: list[list[Phase]] = []

@@ -11,7 +11,7 @@ from analyzer.calculators.memory import Phase as FloorPhase
 from analyzer.calculators.memory import phase_floor_ns
 from analyzer.errors import UsageError
 from analyzer.hardware import DEVICES, floor_bandwidth, look_up
-from analyzer.ledger.model import Entry, Kind, Layout, Ledger, Phase, Uncounted, Workload, together
+from analyzer.ledger.model import Entry, Kind, Layout, Ledger, Phase, Uncounted, Workload, pipelined, together
 
 FORMAT = "tracebound.ledger-summary"
 FORMAT_VERSION = 1
@@ -63,7 +63,10 @@ class Bandwidth(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
-    """``floors`` and what follows from them are null where no bandwidth is known for some rank."""
+    """``floors`` and what follows from them are null where no bandwidth is known for some rank.
+
+    ``ceiling_tokens_per_s``: steps follow one another; of several pipeline stages each works on a batch of its own.
+    """
 
     format: str
     format_version: int
@@ -98,7 +101,10 @@ def summarize(ledger: Ledger, bytes_per_s: float | None = None, source: str = ""
     speeds = {rank: row.bytes_per_s for row in bandwidth for rank in row.ranks}
     floors = _floors(ledger.phase, speeds) if all(rank in speeds for rank in ranks) else None
     floor_ns = None if floors is None else sum(row.floor_ns for row in floors)
-    tokens = ledger.workload.tokens_per_step
+    tokens, pace_ns = ledger.workload.tokens_per_step, floor_ns
+    if floor_ns and pipelined(ledger):
+        sizes = _per_rank((entry for phase in ledger.phase for entry in phase.entry), ranks)
+        pace_ns = max(sizes[rank] / speeds[rank] for rank in ranks) * NS_PER_S
     return Summary(
         format=FORMAT,
         format_version=FORMAT_VERSION,
@@ -117,7 +123,7 @@ def summarize(ledger: Ledger, bytes_per_s: float | None = None, source: str = ""
         bandwidth=bandwidth,
         floors=floors,
         floor_ns=floor_ns,
-        ceiling_tokens_per_s=tokens * NS_PER_S / floor_ns if tokens and floor_ns else None,
+        ceiling_tokens_per_s=tokens * NS_PER_S / pace_ns if tokens and pace_ns else None,
         uncounted=ledger.uncounted,
     )
 
@@ -184,6 +190,8 @@ def _floors(phases: Sequence[Phase], speeds: dict[int, float]) -> list[FloorRow]
         entries = [entry for phase in group for entry in phase.entry]
         ranks = _ranks(entries)
         sizes = _per_rank(entries, ranks)
+        if not any(sizes.values()):
+            continue
         floor_ns, place = phase_floor_ns(FloorPhase(list(sizes.values()), [speeds[rank] for rank in ranks]))
         rows.append(
             FloorRow(

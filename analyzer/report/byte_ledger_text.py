@@ -103,7 +103,15 @@ def _floors(summary: Summary) -> str:
     if summary.ceiling_tokens_per_s is not None:
         lines.append("being far above a floor locates no bottleneck; it names an amount of time to explain")
         ceiling = plain(summary.ceiling_tokens_per_s)
-        lines.append(f"at most {ceiling} tokens/s from all ranks together, where these bytes must cross")
+        stages = summary.layout is not None and summary.layout.pipeline > 1
+        lines += _wrapped(
+            f"at most {ceiling} tokens/s from all ranks together, where these bytes must cross"
+            + (
+                ": each stage works on a batch of its own, while one batch takes the step above through all of them"
+                if stages
+                else ""
+            )
+        )
     return "\n".join(lines)
 
 

@@ -70,7 +70,11 @@ def _tokens(floor: ByteFloor) -> str:
     text = (
         f"At most {_rate(floor.ceiling_tokens_per_s)} tokens/s; observed {_rate(floor.observed_tokens_per_s)}"
     )
-    return text + (f", {share(floor.fraction)} of that ceiling. " if floor.fraction is not None else ". ")
+    return text + (
+        f", {share(floor.fraction_of_ceiling)} of that ceiling. "
+        if floor.fraction_of_ceiling is not None
+        else ". "
+    )
 
 
 def _rate(value: float) -> str:

@@ -15,11 +15,13 @@ from analyzer.ledger.model import (
     DeviceBandwidth,
     Entry,
     Kind,
+    Layout,
     Ledger,
     Phase,
     Workload,
 )
 from analyzer.ledger.summary import device_bandwidth, summarize
+from analyzer.report import byte_ledger_text
 
 GB = 10**9
 
@@ -81,6 +83,25 @@ def test_phases_that_overlap_share_the_bandwidth() -> None:
     )
     assert found.floors is not None
     assert [(row.phases, row.floor_ns, row.rank) for row in found.floors] == [(["work", "copies"], 5e6, 1)]
+
+
+def test_of_pipeline_stages_the_busiest_rank_bounds_the_rate() -> None:
+    """A batch takes 2 + 3 ms; with one in each stage the second ends one every 3 ms."""
+    stages = [
+        Phase(name="stage 0", entry=[entry(2 * GB, 0)]),
+        Phase(name="stage 1", entry=[entry(3 * GB, 1)]),
+    ]
+    made = ledger(*stages, tokens=3, layout=Layout(ranks=2, pipeline=2))
+    found = summarize(made, 1e12, "sheet")
+    assert (found.floor_ns, found.ceiling_tokens_per_s) == (5e6, 1000)
+    assert "each stage works on a batch of its own" in " ".join(byte_ledger_text.text(found).split())
+
+
+def test_a_phase_without_bytes_has_no_floor_and_stops_nothing() -> None:
+    made = ledger(Phase(name="step", entry=[entry(2 * GB)]), Phase(name="none", entry=[entry(0)]))
+    found = summarize(made, 1e12, "sheet")
+    assert found.floors is not None
+    assert ([row.phases for row in found.floors], found.floor_ns) == ([["step"]], 2e6)
 
 
 def test_the_ledgers_own_bandwidth_goes_first_and_a_missing_one_gives_no_floor() -> None:

@@ -22,7 +22,7 @@ def floor(**changes: Any) -> ByteFloor:
         "parts": [FloorPart(phases=["layers"], floor_ns=5e6, rank=0)], "fraction": 0.25,
         "fraction_interval": (0.2439, 0.2564), "unexplained_ns": 15e6, "unexplained_interval_ns": (14.5e6, 15.5e6),
         "achievable_ns": None, "fraction_of_achievable": None, "tokens_per_step": 1.0,
-        "ceiling_tokens_per_s": 200.0, "observed_tokens_per_s": 50.0, "notes": [],
+        "ceiling_tokens_per_s": 200.0, "observed_tokens_per_s": 50.0, "fraction_of_ceiling": 0.25, "notes": [],
     }  # fmt: skip
     return ByteFloor(**{**values, **changes})
 
@@ -90,7 +90,7 @@ def test_copies_are_told_apart_from_the_bound() -> None:
 
 def test_a_step_below_its_floor_has_no_share() -> None:
     below = floor(fraction=None, unexplained_ns=None, fraction_interval=None, unexplained_interval_ns=None,
-                  notes=["the step is shorter than its floor"])  # fmt: skip
+                  fraction_of_ceiling=None, notes=["the step is shorter than its floor"])  # fmt: skip
     text = lines(known(floors=[below]))
     assert "%" not in text[0].replace("95 % interval", "")
     assert text[1] == "The step is shorter than its floor."

@@ -20,6 +20,7 @@ from analyzer.explain.rank_report import RankReport
 from analyzer.explain.ranks.joint_report import JointReport, used_globally
 from analyzer.explain.windows import phases_of, used_windows
 from analyzer.model import Capture
+from analyzer.reconstruct.windows import WHOLE
 from collectors.manifest import RankRecord
 
 NO_LEDGER = Unmeasured(
@@ -51,6 +52,11 @@ def _why_not(given: Given, phases: Sequence[str], applies: Mapping[str, bool]) -
         return (
             f"the ledger does not say which of the {len(phases)} phases its steps are: give workload.applies_to,"
             " a pattern of phase names"
+        )
+    if given.ledger.workload.applies_to is None and WHOLE in phases:
+        return (
+            "no steps were found, and the ledger's bytes are those of one step, not of the whole capture: name the"
+            f" steps (--steps), or, if the capture is one step, give workload.applies_to = '^{WHOLE}$'"
         )
     if not any(applies.values()):
         return f"no phase matches the ledger's applies_to ({given.ledger.workload.applies_to})"

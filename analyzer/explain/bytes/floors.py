@@ -15,9 +15,14 @@ import numpy.typing as npt
 
 from analyzer.diagnosis import ByteFloor, FloorPart
 from analyzer.explain.bytes.step_mean import mean_step
-from analyzer.ledger.model import Ledger, Phase, together
+from analyzer.ledger.model import Ledger, Phase, pipelined, together
+from analyzer.reconstruct.windows import WHOLE
 
 NS_PER_S = 1e9
+_STAGES = (
+    "the floor is that of one batch on its way through all pipeline stages; where each stage works on a batch of its"
+    " own meanwhile, steps can follow one another faster, and the tokens/s are bounded by the busiest rank alone"
+)
 
 
 @dataclass(frozen=True)
@@ -83,7 +88,13 @@ def byte_floor(
     if len(measured) == len(known):
         achievable = sum(part.floor_ns for part in floor_parts(ledger, sorted(measured), measured))
     notes = _missing(steps, told, here, known)
-    return _beside(ledger, steps, sorted(known), parts, floor, achievable, notes)
+    if steps.phase == WHOLE:
+        notes.append("no steps were found: the whole capture counts as one, as the ledger's applies_to says")
+    pace = floor
+    if pipelined(ledger) and len(known) > 1:
+        pace = max(bytes_of(ledger.phase, rank) / speed for rank, speed in known.items()) * NS_PER_S
+        notes.append(_STAGES)
+    return _beside(ledger, steps, sorted(known), parts, floor, pace, achievable, notes)
 
 
 def _missing(steps: Steps, told: set[int], here: Sequence[int], known: Mapping[int, float]) -> list[str]:
@@ -105,9 +116,11 @@ def _beside(
     ranks: list[int],
     parts: list[FloorPart],
     floor: float,
+    pace: float,
     achievable: float | None,
     notes: list[str],
 ) -> ByteFloor:
+    """``pace``: the least time from one step to the next, where stages of a pipeline work on several batches."""
     step, interval = mean_step(steps.times_ns)
     below = step < floor
     low, high = interval or (step, step)
@@ -134,7 +147,8 @@ def _beside(
         achievable_ns=achievable,
         fraction_of_achievable=None if below or achievable is None else achievable / step,
         tokens_per_step=tokens,
-        ceiling_tokens_per_s=None if tokens is None else tokens * NS_PER_S / floor,
+        ceiling_tokens_per_s=None if tokens is None else tokens * NS_PER_S / pace,
         observed_tokens_per_s=None if tokens is None else tokens * NS_PER_S / step,
+        fraction_of_ceiling=None if tokens is None or step < pace else pace / step,
         notes=notes,
     )

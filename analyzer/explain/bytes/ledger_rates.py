@@ -16,6 +16,7 @@ from analyzer.kernel_names import full_name
 from analyzer.ledger.model import FOREIGN, Entry, Ledger, Phase, Uncounted
 from analyzer.reconstruct.critical_path import ON_DEVICE, join_paths
 from analyzer.reconstruct.rank import RankAccount
+from analyzer.reconstruct.windows import WHOLE
 from analyzer.reconstruct.work import BoolArray
 
 NS_PER_S = 1e9
@@ -267,12 +268,15 @@ def unplaced(ledger: Ledger) -> list[Uncounted]:
 
 def applicable(ledger: Ledger, phases: Sequence[str]) -> Mapping[str, bool]:
     """Which phases of a diagnosis are steps of the ledger's kind. Without ``applies_to`` only a single one can be."""
-    if ledger.workload.applies_to is None:
-        return dict.fromkeys(phases, len(phases) == 1)
+    if ledger.workload.applies_to is None and len(phases) != 1:
+        return dict.fromkeys(phases, False)
     return {phase: may_apply(ledger, phase) for phase in phases}
 
 
 def may_apply(ledger: Ledger, phase: str) -> bool:
-    """Whether the ledger does not say that its steps are of other phases."""
+    """Whether the ledger does not say that its steps are of other phases.
+
+    A capture in which no steps were found is one step only where the ledger says so.
+    """
     pattern = ledger.workload.applies_to
-    return pattern is None or re.search(pattern, phase) is not None
+    return phase != WHOLE if pattern is None else re.search(pattern, phase) is not None

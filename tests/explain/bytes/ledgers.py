@@ -52,6 +52,11 @@ def ledger(
     )
 
 
+def of_capture(*phases: Phase, **more: Any) -> Ledger:
+    """Of schedules without steps: each of them is one."""
+    return ledger(*phases, **{"applies_to": "^whole capture$"} | more)
+
+
 def written(folder: Path, made: Ledger) -> Path:
     path = folder / "ledger.toml"
     files.write(made, path)

@@ -23,7 +23,7 @@ from fixtures.simulator.engine import simulate
 from fixtures.simulator.nsys_writer import write_nsys
 from fixtures.simulator.recording import Recording, observe
 from tests.builders import Schedule, schedule
-from tests.explain.bytes.ledgers import device, entry, ledger, phase, written
+from tests.explain.bytes.ledgers import device, entry, of_capture, phase, written
 
 BYTES_PER_S = 1e12  # 1 MB takes 1 us
 MB = 1_000_000
@@ -44,7 +44,7 @@ def csv(folder: Path, *launches: tuple[str, float], column: str = "dram__bytes.s
 
 
 def modelled(folder: Path, megabytes: int = 90) -> Path:
-    return written(folder, ledger(phase("decode", entry(megabytes * MB)), devices=[device(BYTES_PER_S)]))
+    return written(folder, of_capture(phase("decode", entry(megabytes * MB)), devices=[device(BYTES_PER_S)]))
 
 
 def diagnosed(
@@ -211,7 +211,7 @@ def test_sampled_tensor_activity_rules_no_other_pipe_out() -> None:
 def test_a_file_can_be_of_one_rank(tmp_path: Path) -> None:
     one, other = two_kernels().build(), two_kernels().build()
     capture = Capture((one, replace(other, source=replace(other.source, path="other.json"))), (0, 1))
-    made = ledger(phase("decode", entry(50 * MB, [0, 1])), devices=[device(BYTES_PER_S, [0, 1])])
+    made = of_capture(phase("decode", entry(50 * MB, [0, 1])), devices=[device(BYTES_PER_S, [0, 1])])
     counters = [f"1={csv(tmp_path, ('gemm', 40), ('attn', 1))}"]
     found = pipeline.analyze(capture, ledger=written(tmp_path, made), counters=counters).diagnosis
     assert found.bytes is not None

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from analyzer import pipeline
 from analyzer.diagnosis import ByteFloor, Bytes
 from analyzer.explain.bytes.floors import Steps, byte_floor, floor_parts
 from analyzer.explain.bytes.step_mean import mean_step
-from analyzer.ledger.model import Ledger, Uncounted
+from analyzer.ledger.model import Layout, Ledger, Uncounted
 from collectors.manifest import RankRecord
 from collectors.run_folder import RunFolder
 from fixtures.simulator import program as p
@@ -130,6 +131,20 @@ def test_serial_phases_add_and_each_takes_its_own_slowest_rank() -> None:
     assert found.floor_ns == 6e6
 
 
+def test_stages_of_a_pipeline_bound_a_batch_and_the_busiest_rank_bounds_the_rate() -> None:
+    """A batch takes 2 + 4 ms; with a batch in each stage steps can end every 4 ms: 250 a second, not 167."""
+    made = ledger(
+        phase("stage 0", entry(2 * GB, [0])), phase("stage 1", entry(4 * GB, [1])), tokens_per_step=1.0
+    )
+    made = structs.replace(made, layout=Layout(ranks=2, pipeline=2))
+    found = floor_of(made, steps(5, (0, 1), scope="global"), r0=TB_PER_S, r1=TB_PER_S)
+    assert (found.floor_ns, found.ceiling_tokens_per_s, found.fraction) == (6e6, 250, None)
+    assert (found.observed_tokens_per_s, found.fraction_of_ceiling) == (200, 0.8)
+    assert any("one batch on its way through all pipeline stages" in note for note in found.notes)
+    alone = floor_of(made, steps(5, (1,)), r0=TB_PER_S, r1=TB_PER_S)
+    assert (alone.floor_ns, alone.ceiling_tokens_per_s, alone.fraction_of_ceiling) == (4e6, 250, 0.8)
+
+
 def test_phases_that_overlap_share_each_ranks_bandwidth() -> None:
     """Rank 0 moves 2 + 1, rank 1 moves 1 + 4 GB at the same time: 5 ms; the third phase comes after them: 1 ms more."""
     made = ledger(
@@ -244,6 +259,41 @@ def test_without_applies_to_several_phases_are_too_many(tmp_path: Path) -> None:
     row = next(row for row in diagnosis.hypotheses if row.id == "bandwidth-bound")
     assert row.verdict == "unmeasured"
     assert "applies_to" in row.verdict_note
+
+
+def uneven_kernels() -> p.Program:
+    """Nothing in it tells steps: no marker, no period."""
+    ops: list[p.Op] = []
+    for at in range(7):
+        ops += [
+            p.Cpu(50_000 * (1 + at * at % 5)),
+            p.Launch(f"kernel_{at}", 7, 400_000 + 90_000 * (at * at % 7)),
+        ]
+    return p.single(*ops, p.StreamSync(7))
+
+
+def test_a_capture_without_steps_is_no_step_of_a_ledger(tmp_path: Path) -> None:
+    """Its kernels would be far from the bandwidth for one step's bytes, however many steps ran in it."""
+    files = write_nsys(simulate(uneven_kernels()), tmp_path)
+    path = written(tmp_path, ledger(phase("decode", entry(GB // 100))))
+    diagnosis = pipeline.analyze(pipeline.read(files), ledger=path).diagnosis
+    assert {budget.phase for budget in diagnosis.budget} == {"whole capture"}
+    assert diagnosis.bytes is not None
+    assert (diagnosis.bytes.floors, diagnosis.bytes.ranks) == ([], [])
+    assert "no steps were found" in diagnosis.bytes.why_no_floor
+    row = next(row for row in diagnosis.hypotheses if row.id == "bandwidth-bound")
+    assert row.verdict == "unmeasured"
+
+
+def test_a_capture_of_one_step_is_one_where_the_ledger_says_so(tmp_path: Path) -> None:
+    files = write_nsys(simulate(uneven_kernels()), tmp_path)
+    path = written(tmp_path, ledger(phase("decode", entry(GB // 100)), applies_to="^whole capture$"))
+    found = pipeline.analyze(pipeline.read(files), ledger=path).diagnosis.bytes
+    assert found is not None
+    (floor,) = found.floors
+    assert floor.notes == [
+        "no steps were found: the whole capture counts as one, as the ledger's applies_to says"
+    ]
 
 
 def test_the_bandwidth_is_the_drivers_where_the_ledger_has_none(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from analyzer.analysis import Analysis
 from analyzer.diagnosis import Hypothesis
 from analyzer.ledger.model import Ledger, Uncounted
 from tests.builders import Schedule, schedule
-from tests.explain.bytes.ledgers import device, entry, ledger, phase, written
+from tests.explain.bytes.ledgers import device, entry, of_capture, phase, written
 
 BYTES_PER_S = 1e12  # 1 MB takes 1 us
 MB = 1_000_000
@@ -45,7 +45,7 @@ def two_kernels() -> Schedule:
 
 
 def moved(*phases: Any) -> Ledger:
-    return ledger(*phases, devices=[device(BYTES_PER_S)])
+    return of_capture(*phases, devices=[device(BYTES_PER_S)])
 
 
 def test_kernels_whose_bytes_fill_their_time_support_it(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_tensors_that_no_entry_holds_can_be_of_any_kernel(tmp_path: Path) -> Non
     """gemm 3 of 50: 0 to (3 + 6) / 0.6 = 15. attn 3 of 40: 0 to 15."""
     odd = Uncounted(name="odd", dtype="BF16", shape=[3_000_000], bytes=6 * MB, why="no rule knows it")
     phases = (phase("a", entry(3 * MB), kernels="gemm"), phase("b", entry(3 * MB), kernels="attn"))
-    made = ledger(*phases, devices=[device(BYTES_PER_S)], uncounted=[odd])
+    made = of_capture(*phases, devices=[device(BYTES_PER_S)], uncounted=[odd])
     assert shares(verdict(tmp_path, two_kernels(), made)) == (0, 15, 30)
 
 
@@ -136,13 +136,13 @@ def test_a_pattern_without_a_kernel_leaves_it_unmeasured(tmp_path: Path) -> None
 
 
 def test_without_a_bandwidth_it_is_unmeasured_with_the_reason(tmp_path: Path) -> None:
-    row = verdict(tmp_path, two_kernels(), ledger(phase("decode", entry(10 * MB))))
+    row = verdict(tmp_path, two_kernels(), of_capture(phase("decode", entry(10 * MB))))
     assert row.verdict == "unmeasured"
     assert "memory bandwidth of the device is not known" in row.verdict_note
 
 
 def test_a_ledger_without_this_rank_leaves_it_unmeasured(tmp_path: Path) -> None:
-    made = ledger(phase("decode", entry(10 * MB, [5])), devices=[device(BYTES_PER_S, [0, 5])])
+    made = of_capture(phase("decode", entry(10 * MB, [5])), devices=[device(BYTES_PER_S, [0, 5])])
     assert "holds nothing of rank 0" in verdict(tmp_path, two_kernels(), made).verdict_note
 
 
@@ -162,7 +162,7 @@ def test_the_threshold_can_be_set(tmp_path: Path) -> None:
 
 
 def with_flop(size: int, flop: int | None, dtype: str | None, *more: Any, **peaks: float) -> Ledger:
-    return ledger(
+    return of_capture(
         phase("decode", entry(size, flop=flop, flop_dtype=dtype), *more),
         devices=[device(BYTES_PER_S, **peaks)],
     )
@@ -202,7 +202,7 @@ def test_without_flop_or_peak_compute_is_unmeasured(
 
 
 def test_kernels_of_a_phase_without_flop_may_run_at_the_peak(tmp_path: Path) -> None:
-    made = ledger(
+    made = of_capture(
         phase("a", entry(MB, flop=1_000_000, flop_dtype="bf16"), kernels="gemm"),
         phase("b", entry(MB), kernels="attn"),
         devices=[device(BYTES_PER_S, bf16=1e15)],
