@@ -64,7 +64,7 @@ class Cache:
         per_token = latent.kv_lora_rank + latent.qk_rope_head_dim
         read = self.tokens_read(layer)
         if latent.index_topk is not None and latent.index_head_dim is not None:
-            self._indexer(layer, latent.index_head_dim, read)
+            self._indexer(layer, latent.index_head_dim, latent.index_heads, read)
             read = min(read, latent.index_topk)
         heads = self.model.heads // self.books.layout.tensor
         flop = 2 * heads * (per_token + latent.kv_lora_rank) * read * step.sequences
@@ -77,14 +77,25 @@ class Cache:
         self._add(layer, "kv-cache", f"{what} read", dtype, sequences * read * size, source, flop)
         self._add(layer, "kv-cache", f"{what} written", dtype, sequences * size, source)
 
-    def _indexer(self, layer: int, head_dim: int, read: int) -> None:
-        """Its keys are kept in FP8 with a scale per block, whatever the cache's type (as DeepSeek's kernels do)."""
+    def _indexer(self, layer: int, head_dim: int, heads: int | None, read: int) -> None:
+        """Its keys are kept in FP8 with a scale per block, whatever the cache's type (as DeepSeek's kernels do).
+
+        Every rank scores every token with all heads, in FP8; without their number the arithmetic is not told.
+        """
         size = head_dim + 4 * -(-head_dim // _INDEXER_BLOCK)
         source = (
             f"{head_dim} FP8 elements and their scales per token and layer: the indexer looks at every token"
         )
+        flop = None if heads is None else 2 * heads * head_dim * read * self.step.sequences
         self._add(
-            layer, "kv-cache", "indexer keys read", "F8_E4M3", self.step.sequences * read * size, source
+            layer,
+            "kv-cache",
+            "indexer keys read",
+            "F8_E4M3",
+            self.step.sequences * read * size,
+            source,
+            flop,
+            "fp8",
         )
         self._add(layer, "kv-cache", "indexer keys written", "F8_E4M3", self.step.sequences * size, source)
 
@@ -114,8 +125,17 @@ class Cache:
         )
 
     def _add(
-        self, layer: int, kind: Kind, name: str, dtype: str, size: float, source: str, flop: int | None = 0
+        self,
+        layer: int,
+        kind: Kind,
+        name: str,
+        dtype: str,
+        size: float,
+        source: str,
+        flop: int | None = 0,
+        arithmetic: str | None = None,
     ) -> None:
+        """``arithmetic``: whose peak bounds it; None: that of the compute type."""
         key = Key(self.books.layout.stage_of(layer), "attention", kind, name, dtype)
         found = self.books.open(key, "model", source)
         for place in range(self.books.layout.ranks_per_stage):
@@ -125,4 +145,4 @@ class Cache:
         if flop is None:
             found.flop = None
         elif flop:
-            found.flop_dtypes.add(ARITHMETIC.get(self.step.compute_dtype))
+            found.flop_dtypes.add(arithmetic or ARITHMETIC.get(self.step.compute_dtype))

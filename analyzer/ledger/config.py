@@ -25,6 +25,7 @@ class Latent:
     qk_rope_head_dim: int
     index_topk: int | None  # sparse attention: tokens that are read per sequence
     index_head_dim: int | None
+    index_heads: int | None
 
 
 @dataclass(frozen=True)
@@ -144,7 +145,13 @@ def _latent(keys: Keys) -> Latent | None:
     rank = keys.count("kv_lora_rank")
     if rank is None:
         return None
-    return Latent(rank, keys.need("qk_rope_head_dim"), keys.count("index_topk"), keys.count("index_head_dim"))
+    return Latent(
+        rank,
+        keys.need("qk_rope_head_dim"),
+        keys.count("index_topk"),
+        keys.count("index_head_dim"),
+        keys.count("index_n_heads"),
+    )
 
 
 def _linear(keys: Keys) -> Linear | None:

@@ -256,10 +256,10 @@ def _decimal_comma(cells: Iterable[_Cells], path: str) -> bool:
                 commas += last_comma > last_point
                 points += last_point > last_comma
             elif last_comma >= 0:
-                commas += re.fullmatch(r"-?\d{1,3}(?:,\d{3})+", text) is None
+                commas += re.fullmatch(r"-?[1-9]\d{0,2}(?:,\d{3})+", text) is None
                 points += text.count(",") > 1
             elif last_point >= 0:
-                points += re.fullmatch(r"-?\d{1,3}(?:\.\d{3})+", text) is None
+                points += re.fullmatch(r"-?[1-9]\d{0,2}(?:\.\d{3})+", text) is None
                 commas += text.count(".") > 1
     if commas and points:
         raise TraceError(

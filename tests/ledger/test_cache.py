@@ -105,6 +105,10 @@ def test_sparse_attention_reads_the_chosen_tokens_and_every_index_key(tmp_path: 
     assert size(ledger, name="latent vectors read") == 3 * 32 * 3 * 80 * 2
     assert size(ledger, name="indexer keys read") == 3 * 100 * 3 * (128 + 4)
     assert size(ledger, name="indexer", kind="dense") == 3 * 128 * 256 * 2
+    (scores,) = entries(
+        ledger, name="indexer keys read"
+    )  # 2 FLOP per head, element, token, sequence and layer
+    assert (scores.flop, scores.flop_dtype) == (2 * 4 * 128 * 100 * 3 * 3, "fp8")
     assert (
         size(again(tmp_path, batch=3, context=20).ledger, name="latent vectors read") == 3 * 20 * 3 * 80 * 2
     )

@@ -75,6 +75,7 @@ def test_the_details_page_tells_a_rate_and_a_duration(tmp_path: Path) -> None:
         (("1.234,5", "2"), 1_234.5),
         (("1,234.5", "2"), 1_234.5),
         (("1,234", "2"), 1_234.0),  # nothing else in the file: as Nsight Compute writes in English
+        (("0,123", "2"), 0.123),  # no thousands begin with a zero
         (("1e3", "2"), 1_000.0),
     ],
 )
