@@ -152,6 +152,8 @@ def _floors(
     speeds = {report.rank.rank: report.rates.roof.bytes_per_s for report in joint.reports}
     found: list[ByteFloor] = []
     why = _why_not(given, phases, applies)
+    if not any(report.rates.device_work for report in joint.reports):
+        return [], "no device work was recorded, and a step's bytes are moved by none other"
     for phase in phases:
         for steps in _steps(joint, phase) if applies[phase] else ():
             floor = byte_floor(given.ledger, steps, speeds, copies)

@@ -91,6 +91,10 @@ def with_ledgers(
         elif phase in rates.ledger:
             result[phase] = with_ledger(known, rates.ledger[phase], at)
         else:
-            nothing = f"the ledger holds nothing of rank {known.rank}"
+            nothing = (
+                f"the ledger holds nothing of rank {known.rank}"
+                if rates.device_work
+                else f"no device work of rank {known.rank} was recorded"
+            )
             result[phase] = replace(known, why_not={**dict.fromkeys(PEAKS, nothing), **known.why_not})
     return result

@@ -123,6 +123,14 @@ def _figures(launches: list[LaunchCounters]) -> tuple[float, ...]:
     return (*bytes_, least, mean, max([*whole, mean]) if whole else 1.0)
 
 
+def beyond_peak(account: RankAccount, found: Matched, bytes_per_s: float) -> BoolArray:
+    """(n,) rows whose counted bytes their duration in the trace could not hold."""
+    work = account.work
+    with np.errstate(invalid="ignore"):
+        most = np.maximum(work.end_ns - work.start_ns, 1) / 1e9 * bytes_per_s * MOST_OF_PEAK
+        return np.asarray(found.bytes > most, np.bool_)
+
+
 def throughput(
     account: RankAccount, found: Matched, bytes_per_s: float
 ) -> tuple[FloatArray, FloatArray, FloatArray, int]:
@@ -130,7 +138,6 @@ def throughput(
     work = account.work
     peak = np.maximum(work.end_ns - work.start_ns, 1) / 1e9 * bytes_per_s
     low, middle, high = found.least_bytes / peak, found.bytes / peak, found.most_bytes / peak
-    with np.errstate(invalid="ignore"):
-        beyond = middle > MOST_OF_PEAK
+    beyond = beyond_peak(account, found, bytes_per_s)
     low, middle, high = (np.where(beyond, np.nan, one) for one in (low, middle, high))
     return low, middle, high, int(beyond.sum())

@@ -9,7 +9,7 @@ import numpy as np
 
 from analyzer.explain.bytes.codes import FloatArray, RowCodes, codes_of, first_known
 from analyzer.explain.bytes.given import Given
-from analyzer.explain.bytes.launch_counters import Matched, matched, throughput
+from analyzer.explain.bytes.launch_counters import Matched, beyond_peak, matched, throughput
 from analyzer.explain.bytes.ledger_rates import LedgerRates, ledger_rates, may_apply
 from analyzer.explain.bytes.roofs import Roof, roof_of
 from analyzer.explain.bytes.samples import Samples, dram_samples, tensor_samples
@@ -62,6 +62,7 @@ class RankRates:
     names: int = 0
     beyond_peak: int = 0
     metrics: tuple[str, ...] = ()
+    device_work: bool = True  # whether any was recorded
 
 
 def counters_of(account: RankAccount, given: Given, roof: Roof, at: float) -> Counters:
@@ -120,6 +121,7 @@ def rank_rates(
             *(counters.dram.names if counters.dram else ()),
             *(counters.tensor.names if counters.tensor else ()),
         ),
+        device_work=len(account.work) > 0,
     )
 
 
@@ -153,12 +155,17 @@ def _by_samples(
 def _by_launches(
     account: RankAccount, positions: Sequence[int], launches: Matched, bytes_per_s: float | None
 ) -> Counted:
-    """Bytes of the launches of each step. At most, those without counters moved what the peak allows."""
+    """Bytes of the launches of each step. At most, those without counters moved what the peak allows.
+
+    Launches that cannot have moved what was counted are as those without.
+    """
     work = account.work
     index = np.array([account.windows[at].index for at in positions], np.int64)
     owner = np.zeros(len(work), np.int64) if account.assignment is None else account.assignment.of_row
     mine = launches.kernels & ~work.prior & np.isin(owner, index)
     known = mine & ~np.isnan(launches.bytes)
+    if bytes_per_s is not None:
+        known &= ~beyond_peak(account, launches, bytes_per_s)
     duration = (work.end_ns - work.start_ns).astype(np.float64)
 
     def per_step(values: FloatArray, rows: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> FloatArray:

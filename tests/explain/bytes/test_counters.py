@@ -208,6 +208,17 @@ def test_sampled_tensor_activity_rules_no_other_pipe_out() -> None:
     assert shares(high) == (50, 50, 90)
 
 
+def test_bytes_that_the_trace_had_no_time_for_are_not_counted(tmp_path: Path) -> None:
+    """gemm cannot move 80 MB in 50 us at 1 TB/s: its bytes are unknown, 50 MB at most; attn moves 36 in 40 us."""
+    found = diagnosed(tmp_path, two_kernels(), ("gemm", 80.0), ("attn", 36.0), size=60)
+    assert found.bytes is not None
+    (measured,) = found.bytes.ranks[0].measured
+    assert (measured.bytes, measured.interval) == (36 * MB, (36 * MB, 86 * MB))
+    assert (measured.of_kernel_time, measured.disagreement) == (pytest.approx(40 / 90), None)
+    assert [text for text in found.bytes.findings if "counted" in text] == []
+    assert any("more bytes under Nsight Compute than the duration" in text for text in found.bytes.findings)
+
+
 def test_a_file_can_be_of_one_rank(tmp_path: Path) -> None:
     one, other = two_kernels().build(), two_kernels().build()
     capture = Capture((one, replace(other, source=replace(other.source, path="other.json"))), (0, 1))

@@ -296,6 +296,22 @@ def test_a_capture_of_one_step_is_one_where_the_ledger_says_so(tmp_path: Path) -
     ]
 
 
+def test_without_device_work_there_is_no_floor(tmp_path: Path) -> None:
+    ops = [
+        op
+        for _ in range(6)
+        for op in (p.Step("decode"), p.Cpu(400_000, "prepare", "op", "framework"), p.Pop())
+    ]
+    files = write_kineto(simulate(p.single(*ops)), tmp_path)
+    path = written(tmp_path, ledger(phase("decode", entry(GB)), devices=[device(TB_PER_S)]))
+    diagnosis = pipeline.analyze(pipeline.read(files), ledger=path).diagnosis
+    assert diagnosis.bytes is not None
+    assert diagnosis.bytes.floors == []
+    assert "no device work was recorded" in diagnosis.bytes.why_no_floor
+    row = next(row for row in diagnosis.hypotheses if row.id == "bandwidth-bound")
+    assert row.verdict == "unmeasured" and "holds nothing" not in row.verdict_note
+
+
 def test_the_bandwidth_is_the_drivers_where_the_ledger_has_none(tmp_path: Path) -> None:
     row = bytes_of(tmp_path, ledger(phase("decode", entry(GB)))).ranks[0]
     assert (row.bandwidth_bytes_per_s, row.bandwidth_basis) == (3_352_320_000_000, "driver")
