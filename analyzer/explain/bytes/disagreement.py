@@ -8,7 +8,9 @@ import msgspec
 
 from analyzer.diagnosis import Hypothesis, MeasuredBytes, RankBytes
 from analyzer.explain.bytes.evidence import BANDWIDTH, COMPUTE
+from analyzer.explain.bytes.launch_counters import MOST_OF_PEAK
 from analyzer.explain.rank_report import RankReport
+from analyzer.explain.windows import used_windows
 
 APART = 0.20
 """Modelled and counted bytes that differ by more than this share of the modelled ones are a finding."""
@@ -55,6 +57,7 @@ def findings_of(
         for measured in row.measured
         if apart(measured, row.modelled_bytes)
     ]
+    found += [text for report in reports for row in rows if (text := _at_once(report, row))]
     beyond = {report.rank.rank: report.rates.beyond_peak for report in reports if report.rates.beyond_peak}
     if beyond:
         ranks = ", ".join(map(str, beyond))
@@ -64,6 +67,23 @@ def findings_of(
             " unless told not to: --cache-control none"
         )
     return found
+
+
+def _at_once(report: RankReport, row: RankBytes) -> str:
+    """What is wrong where a step's counted bytes do not fit its time, though each launch's fit its own; else ""."""
+    used = used_windows(report.rank, row.phase) if report.rank.rank == row.rank else []
+    if not used or row.bandwidth_bytes_per_s is None:
+        return ""
+    seconds = sum(window.end_ns - window.start_ns for window in used) / len(used) / 1e9
+    most = row.bandwidth_bytes_per_s * seconds
+    for measured in row.measured:
+        if measured.by == "nsight-compute" and measured.bytes > MOST_OF_PEAK * most:
+            return (
+                f"rank {row.rank}, phase {row.phase}: Nsight Compute counted {measured.bytes / 1e9:.3f} GB per step,"
+                f" but its time lets {most / 1e9:.3f} GB through at most. Kernels that run at once here did not all"
+                " move what each moved alone, so that too many of them count as near the bandwidth"
+            )
+    return ""
 
 
 def with_disagreement(rows: Sequence[Hypothesis], ranks: Sequence[RankBytes]) -> list[Hypothesis]:

@@ -219,6 +219,20 @@ def test_bytes_that_the_trace_had_no_time_for_are_not_counted(tmp_path: Path) ->
     assert any("more bytes under Nsight Compute than the duration" in text for text in found.bytes.findings)
 
 
+def test_kernels_at_once_that_moved_more_than_the_step_has_time_for_are_a_finding(tmp_path: Path) -> None:
+    """Two at 90 % of the bandwidth beside each other: each could be, both cannot."""
+    built = (
+        schedule().launch(0, 2, runs=(10, 60), name="gemm").launch(2, 4, runs=(10, 60), name="attn", stream=8)
+    )
+    found = pipeline.analyze(built.capture(), counters=[csv(tmp_path, ("gemm", 45.0), ("attn", 45.0))],
+                             ledger=modelled(tmp_path, 45)).diagnosis  # fmt: skip
+    assert found.bytes is not None
+    assert any("did not all move what each moved alone" in text for text in found.bytes.findings)
+    alone = diagnosed(tmp_path, two_kernels(), ("gemm", 45.0), ("attn", 38.0))
+    assert alone.bytes is not None
+    assert not any("each moved alone" in text for text in alone.bytes.findings)
+
+
 def test_a_file_can_be_of_one_rank(tmp_path: Path) -> None:
     one, other = two_kernels().build(), two_kernels().build()
     capture = Capture((one, replace(other, source=replace(other.source, path="other.json"))), (0, 1))
