@@ -235,6 +235,6 @@ def _sources(known: Bytes) -> list[str]:
         if source.names:
             shown = ", ".join(code(name, 50) for name in source.names[:NAMES_SHOWN])
             more = f" and {len(source.names) - NAMES_SHOWN} more" if len(source.names) > NAMES_SHOWN else ""
-            text += f" Not in this trace: {shown}{more}."
+            text += f" Not by name in this trace: {shown}{more}."
         lines.append(text)
     return lines

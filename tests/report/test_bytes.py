@@ -136,7 +136,7 @@ def test_sources_say_what_kind_of_number_they_bring() -> None:
     view = bytes_view(diagnosis(bytes=known(counters=sources)))
     assert view is not None
     assert "Its bytes are a model" in view.sources[0]
-    assert "Not in this trace: `gone`" in view.sources[1]
+    assert "Not by name in this trace: `gone`" in view.sources[1]
     assert "no real export" in view.sources[2]
 
 

@@ -93,6 +93,8 @@ def ledger_rates(
     for _, rows in of_phases:
         unnamed &= ~rows
     rest = steps.times(unnamed).path  # of kernels that no phase names: the ledger tells nothing of them
+    if not any(group.all for group in groups):
+        rest = rest + steps.hidden  # which can hold such kernels, too
     bandwidth = _judged([(group, group.bytes) for group in groups], steps.step, at, "bytes", rest)
     flop = [(group, group.flop) for group in groups if group.flop is not None]
     if not flop:

@@ -58,7 +58,10 @@ def _own_floor(ledger: Ledger | None, rank: int, roof: Roof) -> float | None:
     return sum(part.floor_ns for part in floor_parts(ledger, [rank], {rank: roof.bytes_per_s}))
 
 
-def _kernel_ns(rates: LedgerRates) -> float:
+def _kernel_ns(rates: LedgerRates) -> float | None:
+    """None where replays that were recorded as one row hide some of them."""
+    if any(group.times.hidden.any() for group in rates.groups):
+        return None
     return sum(float(group.times.total.mean()) for group in rates.groups if len(group.times.total))
 
 

@@ -152,6 +152,17 @@ def test_whole_replays_can_hold_such_kernels_and_prove_none(tmp_path: Path) -> N
     assert (row.verdict, shares(row)) == ("inconclusive", (0, 45, 90))
 
 
+def test_whole_replays_can_hold_kernels_that_no_phase_names(tmp_path: Path) -> None:
+    """1 MB of gemm is near the peak for 5/3 us at most; what else runs in the replay, 40 us, is open."""
+    built = schedule().launch(0, 2, runs=(10, 60), name="gemm").whole_graph(2, 4, runs=(60, 100))
+    made = moved(phase("decode", entry(MB), kernels="gemm"))
+    analysis = analyzed(tmp_path, built, made)
+    (row,) = [row for row in analysis.diagnosis.hypotheses if row.id == "bandwidth-bound"]
+    assert (row.verdict, shares(row)[2]) == ("inconclusive", pytest.approx(40 + 5 / 3))
+    assert analysis.diagnosis.bytes is not None
+    assert analysis.diagnosis.bytes.ranks[0].kernel_ns is None  # gemm in the replay is not recorded
+
+
 def test_the_threshold_can_be_set(tmp_path: Path) -> None:
     """At 80 %: (81 - 72) / 0.2 = 45."""
     made = moved(phase("decode", entry(81 * MB)))
