@@ -182,7 +182,7 @@ class CollectiveCost(msgspec.Struct, frozen=True, kw_only=True):
     calls: int  # in these windows; of all ranks together one
     calls_per_step: float
     median_duration_ns: int  # over ranks and calls
-    naive_ns_total: int  # of each size: calls x median duration
+    naive_ns_total: int  # of each size: calls x median duration; of calls of unknown size: each one's own
     naive_transfer_ns_total: (
         int | None
     )  # of each size: calls x median transfer; None where a size has no split call

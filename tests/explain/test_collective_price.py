@@ -342,6 +342,18 @@ def test_the_published_growth_with_payload(tmp_path: Path) -> None:
     assert row.notes == ["two sizes: every line meets them, so that nothing checks whether latency is a line"]
 
 
+def test_calls_of_unknown_sizes_each_cost_their_own(tmp_path: Path) -> None:
+    """10 us three times and 100 us twice a step: 230 us, not five times the median."""
+
+    def ops(rank: int, step: int) -> tuple[Op, ...]:
+        del rank, step
+        return host(50_000), *(meet(elements=ns, transfer_ns=ns) for ns in [10_000] * 3 + [100_000] * 2)
+
+    row = only_cost(analyzed(team(2, ops), tmp_path, recording=Recording(collective_metadata=False)))
+    assert row.naive_ns_total == row.naive_transfer_ns_total == row.windows * 230_000
+    assert sum(row.path_ns_total.values()) == row.windows * 230_000
+
+
 def test_a_hidden_collective_costs_nothing_on_the_path_and_all_of_the_product(tmp_path: Path) -> None:
     def ops(rank: int, step: int) -> tuple[Op, ...]:
         del rank, step

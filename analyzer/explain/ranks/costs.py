@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analyzer.across.waits import Calls
+from analyzer.across.waits import BoolArray, Calls
 from analyzer.categories import CATEGORY_NAMES, Category
 from analyzer.diagnosis import CollectiveCost, GlobalWindow, Window
 from analyzer.explain.ranks.collectives import kinds_of, steps_of
@@ -134,6 +134,13 @@ def _rows(joint: JointReport, steps: _Steps, known: _Known) -> list[CollectiveCo
     return sorted(rows, key=lambda row: (-row.naive_ns_total, row.group, row.op))
 
 
+def _of_ranks(duration: IntArray, present: BoolArray) -> IntArray:
+    """(k,) median (the lower) over the ranks (k, m) that recorded each call."""
+    ordered = np.sort(np.where(present, duration, np.iinfo(np.int64).max), axis=1)
+    middle = (np.maximum(present.sum(axis=1), 1) - 1) // 2
+    return np.asarray(np.take_along_axis(ordered, middle[:, None], axis=1)[:, 0], np.int64)
+
+
 def _cost(calls: Calls, steps: _Steps, group: int, op: str, rows: IntArray, known: _Known) -> CollectiveCost:
     duration, present = calls.end_ns - calls.start_ns, calls.present
     if steps.rank is not None:
@@ -142,9 +149,14 @@ def _cost(calls: Calls, steps: _Steps, group: int, op: str, rows: IntArray, know
     naive, transfers, sizes = 0, [], known.bytes[group]
     for size in np.unique(sizes[rows]).tolist():
         mine = rows[sizes[rows] == size]
-        naive += len(mine) * quantile(duration[mine][present[mine]], 0.5)
         split = mine[calls.split[mine]]
-        transfers.append(len(mine) * quantile(known.transfer_ns[group][split], 0.5) if len(split) else None)
+        moved = known.transfer_ns[group][split]
+        if size < 0:  # of several sizes, whose median may be that of none: each call by itself
+            naive += int(_of_ranks(duration[mine], present[mine]).sum())
+            transfers.append(len(mine) * int(moved.sum()) // len(split) if len(split) else None)
+        else:
+            naive += len(mine) * quantile(duration[mine][present[mine]], 0.5)
+            transfers.append(len(mine) * quantile(moved, 0.5) if len(split) else None)
     path = steps.path_ns.get((group, op), np.zeros(len(KINDS), np.int64))
     return CollectiveCost(
         phase=steps.phase,
