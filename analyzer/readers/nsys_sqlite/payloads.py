@@ -98,7 +98,7 @@ def _described(database: Database, table: str, strings: Strings) -> list[tuple[i
     registered = strings.texts(np.array([-1 if row[5] is None else row[5] for row in found], np.int64))
     payloads: dict[str, dict[str, object]] = {text: _payload(text) for text in {row[3] for row in found}}
     ranks = {
-        (_process(row[0]), payload.get(COMMUNICATOR)): payload[RANKS]
+        (_process(row[0]), repr(payload.get(COMMUNICATOR))): payload[RANKS]
         for row in found
         if row[0] is not None and RANKS in (payload := payloads[row[3]])
     }
@@ -107,7 +107,7 @@ def _described(database: Database, table: str, strings: Strings) -> list[tuple[i
         thread, start, end, text = row[:4]
         payload = payloads[text]
         if SIZE in payload and None not in (thread, start, end):
-            members = ranks.get((_process(thread), payload.get(COMMUNICATOR)))
+            members = ranks.get((_process(thread), repr(payload.get(COMMUNICATOR))))
             result.append((thread, start, end, _larger(row[4] or name or "", payload, members)))
     return result
 

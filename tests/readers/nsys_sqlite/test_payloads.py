@@ -106,6 +106,13 @@ def test_broken_payload_breaks_nothing(text: str, tmp_path: Path) -> None:
     assert sizes(launch(export, 12, 1), tmp_path) == [None]
 
 
+@pytest.mark.parametrize("communicator", [[1], {"id": 1}, None])
+def test_a_communicator_that_is_no_number_breaks_nothing(communicator: object, tmp_path: Path) -> None:
+    payload = {"NCCL communicator ID": communicator, "Message size [bytes]": 64, "No. of ranks": 2}
+    export = nccl(Export(), "ncclAllReduce", 10, 20, jsonText=json.dumps(payload))
+    assert sizes(launch(export, 12, 1), tmp_path) == [64]
+
+
 def test_other_kernels_in_the_range_have_no_size(tmp_path: Path) -> None:
     export = nccl(Export(), "ncclAllReduce", 10, 20, 4_096)
     assert sizes(launch(export, 12, 1, kernel="gemm"), tmp_path) == [None]
