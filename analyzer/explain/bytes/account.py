@@ -185,7 +185,8 @@ def _sources(reports: Sequence[RankReport], given: Given) -> list[CounterSource]
     """Files with the kernels that no rank ran, and sampled metrics."""
     found = []
     for one in given.counters:
-        absent = [set(report.rates.absent) for report in reports if one.rank in (None, report.rank.rank)]
+        using = [report for report in reports if one in given.of_rank(report.rank.rank).counters]
+        absent = [set(report.rates.absent) for report in using]
         names = dict.fromkeys(launch.name for launch in one.file.launches)
         found.append(
             CounterSource(

@@ -246,6 +246,20 @@ def test_a_file_can_be_of_one_rank(tmp_path: Path) -> None:
         pipeline.analyze(capture, counters=[f"7={counters[0].partition('=')[2]}"])
 
 
+def test_what_a_trace_lacks_is_asked_of_the_ranks_that_use_a_file(tmp_path: Path) -> None:
+    """Rank 1 has counters of its own, and says nothing of the other file's kernels."""
+    one, other = two_kernels().build(), two_kernels().build()
+    capture = Capture((one, replace(other, source=replace(other.source, path="other.json"))), (0, 1))
+    (tmp_path / "own").mkdir()
+    own = csv(tmp_path / "own", ("gemm", 4.0), ("gone", 1.0))
+    found = pipeline.analyze(capture, counters=[csv(tmp_path, ("attn", 4.0), ("lost", 1.0)), f"1={own}"])
+    assert found.diagnosis.bytes is not None
+    assert [(file.rank, file.names) for file in found.diagnosis.bytes.counters] == [
+        (None, ["lost"]),
+        (1, ["gone"]),
+    ]
+
+
 def sampled(built: Schedule, rows: Sequence[tuple[int, str, float]]) -> Capture:
     """Samples as (us, metric, percent)."""
     trace = built.build()
