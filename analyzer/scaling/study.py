@@ -106,7 +106,7 @@ def _row(run: StudyRun) -> ScalingRun:
         ranks=run.ranks,
         ranks_from="capture" if run.given.ranks is None else "declared",
         ranks_captured=len(diagnosis.ranks),
-        boundary=diagnosis.boundary,
+        boundary=diagnosis.step_boundary,
         steps_rule=diagnosis.steps.rule,
         phase=steps.phase,
         shape=steps.shape,

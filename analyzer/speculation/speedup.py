@@ -106,6 +106,10 @@ def _with_speedup(result: Speculation, tokens: Ratio, baseline: Timed, cycle: Ti
     timed_both = baseline.diagnosis is not None and cycle.diagnosis is not None
     error = Uncertain(tokens.value, tokens.variance, tokens.dof)
     between = product_interval([(error, 1), (baseline.error, 1), (cycle.error, -1)])
+    told = result.acceptance.tokens_ci95
+    if between is not None and told is not None and not tokens.variance:
+        # all cycles alike: what an unseen kind could still change is the whole interval of the tokens
+        between = between[0] * told[0] / tokens.value, between[1] * told[1] / tokens.value
     breakeven = cycle.time.mean_ns / baseline.time.mean_ns
     ends = product_interval([(cycle.error, 1), (baseline.error, -1)]) if timed_both else None
     return msgspec.structs.replace(
@@ -171,7 +175,7 @@ def _pins(baseline: Timed | None, cycle: Timed | None) -> tuple[list[Difference]
         (name, left[name].value, right[name].value) for name in SAME_PINS if name in left and name in right
     ]
     pairs += [
-        ("boundary", a.boundary, b.boundary),
+        ("boundary", a.step_boundary, b.step_boundary),
         ("ranks", str(world_size(a)), str(world_size(b))),
         *_shapes(baseline.time, cycle.time),
     ]
