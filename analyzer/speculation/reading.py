@@ -147,9 +147,7 @@ def _rows(name: str, rows: list[Row], draft_tokens: int | None, *, histogram: bo
     """Rows of one cycle or of many. A single row of many may be totals: it is refused where it reads as both."""
     if len(rows) == 1 and rows[0].times > 1 and (rows[0].drafted or 0) >= rows[0].times:
         row = rows[0]
-        why = (
-            f"{row.drafted:,} drafted tokens and {row.times:,} cycles in the only row: a kind of cycle, or totals?"
-        )
+        why = f"{row.drafted:,} drafted tokens and {row.times:,} cycles in the only row: a kind of cycle, or totals?"
         hint = "write totals as a JSON object with cycles, accepted and drafted"
         raise TraceError(name, row.where, why, hint)
     many = histogram or any(row.times != 1 for row in rows)

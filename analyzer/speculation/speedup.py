@@ -10,6 +10,8 @@ import msgspec
 from analyzer.calculators.decoding import acceptance_for, expected_tokens
 from analyzer.comparison.headline import world_size
 from analyzer.diagnosis import Diagnosis
+from analyzer.errors import UsageError
+from analyzer.explain.fingerprint import fingerprint
 from analyzer.fits import run_mean
 from analyzer.speculation.acceptance import measured
 from analyzer.speculation.counts import Cycles, Totals
@@ -166,10 +168,16 @@ def _withheld(
 
 
 def _pins(baseline: Timed | None, cycle: Timed | None) -> tuple[list[Difference], list[str]]:
-    """What both captures declare unequally of the work asked for, and what either does not declare."""
+    """What both captures declare unequally of the work asked for, and what either does not declare.
+
+    Raises UsageError where both are one capture.
+    """
     if baseline is None or cycle is None or baseline.diagnosis is None or cycle.diagnosis is None:
         return [], []
     a, b = baseline.diagnosis, cycle.diagnosis
+    if fingerprint(a.time_zero_ns, a.ranks) == fingerprint(b.time_zero_ns, b.ranks):
+        why = "baseline and speculative run are one capture"
+        raise UsageError("--speculative", "", why, "give a capture without speculation and one with it")
     left, right = ({} if one.run is None else one.run.pins for one in (a, b))
     pairs = [
         (name, left[name].value, right[name].value) for name in SAME_PINS if name in left and name in right

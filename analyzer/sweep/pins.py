@@ -17,9 +17,7 @@ SAME_ON_A_LINE = (
 
 def mixed(cells: Sequence[CellData]) -> list[str]:
     """Pins of SAME_ON_A_LINE of which cells declare several values: where no value is that of most, none is marked."""
-    return [
-        pin for pin in SAME_ON_A_LINE if len({cell.pins[pin] for cell in cells if pin in cell.pins}) > 1
-    ]
+    return [pin for pin in SAME_ON_A_LINE if len({cell.pins[pin] for cell in cells if pin in cell.pins}) > 1]
 
 
 def unlike(cells: Sequence[CellData]) -> list[list[Unlike]]:

@@ -142,6 +142,36 @@ def test_a_constant_offset_is_in_the_upper_end_only(
     assert any("constant part" in one.what for one in analysis.diagnosis.unmeasured)
 
 
+def test_receipts_that_go_back_do_not_make_one_clock_two(
+    capture: Capture, complete: list[int], tmp_path: Path
+) -> None:
+    """Two stamps of twelve lie far before their emission: they tell no clock offset."""
+    rows = [
+        ("r", step, None, end + 20 * US, end + 40 * US - (10**7 if step % 5 == 4 else 0))
+        for step, end in enumerate(complete)
+    ]
+    analysis = joined(capture, log_of(tmp_path, rows), token_clocks=ONE)
+    service = service_of(analysis)
+    (pair,) = service.clocks
+    assert pair.one_clock and pair.smallest_ns == 20 * US
+    transport = next(stage for stage in service.stages if stage.name == "transport")
+    assert not transport.above_smallest and transport.mean_ns <= 20 * US
+    assert [entry.count for entry in analysis.diagnosis.quality if entry.reason == "token-times-go-back"] == [
+        2
+    ]
+
+
+def test_one_stamp_that_is_far_too_late_tells_no_offset_either(
+    capture: Capture, complete: list[int], tmp_path: Path
+) -> None:
+    rows = [
+        ("r", step, None, end + 20 * US, end + 40 * US + (10**8 if step == 0 else 0))
+        for step, end in enumerate(complete)
+    ]
+    (pair,) = service_of(joined(capture, log_of(tmp_path, rows), token_clocks=ONE)).clocks
+    assert pair.one_clock and pair.smallest_ns == 20 * US
+
+
 def test_clocks_that_nothing_names_are_not_joined(
     capture: Capture, complete: list[int], tmp_path: Path
 ) -> None:
