@@ -32,14 +32,14 @@ def product_interval(factors: Sequence[tuple[Uncertain, int]]) -> Interval | Non
     Symmetric in the logarithm, so that the interval of the inverse holds the inverses.
     """
     parts = []
-    log = 0.0
+    value = 1.0
     for one, power in factors:
         if one.variance is None or one.value <= 0:
             return None
-        log += power * math.log(one.value)
+        value *= one.value**power
         parts.append((power**2 * one.variance / one.value**2, one.dof))
     margin = _margin(parts)
-    return math.exp(log - margin), math.exp(log + margin)
+    return value * math.exp(-margin), value * math.exp(margin)
 
 
 def difference_interval(first: Uncertain, second: Uncertain) -> Interval | None:

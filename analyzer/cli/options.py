@@ -71,11 +71,12 @@ TokenLogs = Annotated[
     ),
 ]
 TokenClock = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
         "--token-clock",
         metavar="WHO=CLOCK,...",
-        help="Names of the token log's clocks, such as server=trace,client=hostB; trace: that of the capture.",
+        help="Names of the token log's clocks, such as server=trace,client=hostB; trace: that of the capture; may be"
+        " repeated.",
         show_default=False,
     ),
 ]
@@ -238,10 +239,10 @@ def thresholds(values: Sequence[str] | None) -> dict[str, float]:
     return result
 
 
-def token_clocks(value: str | None) -> dict[str, str]:
-    """``server=trace,client=hostB`` as a mapping."""
+def token_clocks(values: list[str] | None) -> dict[str, str]:
+    """``server=trace,client=hostB``, in one value or several, as a mapping. Raises UsageError."""
     result: dict[str, str] = {}
-    for part in (value or "").split(",") if value is not None else ():
+    for part in (part for value in values or () for part in value.split(",")):
         who, equals, clock = (piece.strip() for piece in part.partition("="))
         if who not in TOKEN_CLOCKS or not equals or not clock:
             raise UsageError(
@@ -250,5 +251,11 @@ def token_clocks(value: str | None) -> dict[str, str]:
                 f"{part!r} is not WHO=CLOCK with WHO one of {', '.join(TOKEN_CLOCKS)}",
                 "write it as --token-clock server=trace,client=hostB",
             )
-        result[who] = clock
+        if result.setdefault(who, clock) != clock:
+            raise UsageError(
+                "--token-clock",
+                "",
+                f"names the clock of the {who} twice: {result[who]} and {clock}",
+                "name each once; logs of clients with clocks of their own name them in their columns",
+            )
     return result

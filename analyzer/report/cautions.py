@@ -67,9 +67,10 @@ def _steps(diagnosis: Diagnosis, style: Style) -> Iterator[str]:
 
 
 def _warmup(diagnosis: Diagnosis, style: Style) -> Iterator[str]:
-    """Phases whose budget rests on flagged steps, because no other are left."""
+    """Phases whose budget rests on flagged steps, because no other are left, or on windows of several steps."""
     noted: dict[str, list[str]] = {}
-    for budget in diagnosis.budget:
+    client = [] if diagnosis.service is None else diagnosis.service.budget
+    for budget in [*diagnosis.budget, *client]:
         phases = noted.setdefault(budget.note, []) if budget.note else []
         if budget.phase not in phases:
             phases.append(budget.phase)

@@ -7,7 +7,7 @@ Two runs solve exactly, ``S = (N T_N - T_1) / (N - 1)``; three or more are fitte
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -129,6 +129,9 @@ def _category(name: str, runs: Sequence[CountedRun], weights: FloatArray, least_
     at: dict[int, list[float]] = {}
     for run, mean in zip(runs, means, strict=True):
         at.setdefault(run.ranks, []).append(mean.mean)
+    behaviour = _behaviour(line.slope, least_ns)
+    if behaviour == "not told" and line.slope.value < 0 and _comes_with_ranks(at, least_ns):
+        behaviour = "grows"
     return CategoryFit(
         category=name,
         mean_ns={ranks: sum(values) / len(values) for ranks, values in sorted(at.items())},
@@ -136,7 +139,18 @@ def _category(name: str, runs: Sequence[CountedRun], weights: FloatArray, least_
         serial_ci95_ns=line.intercept.ci95,
         parallel_ns=line.slope.value,
         parallel_ci95_ns=line.slope.ci95,
-        behaviour=_behaviour(line.slope, least_ns),
+        behaviour=behaviour,
+    )
+
+
+def _comes_with_ranks(at: Mapping[int, Sequence[float]], least_ns: float) -> bool:
+    """Whether runs of the fewest ranks have none of a category (ns of each run by rank count) and all others some.
+
+    That needs no curve: collectives that grow as no ``P / N`` does have an interval that tells nothing.
+    """
+    fewest = min(at)
+    return not any(at[fewest]) and all(
+        value > least_ns for ranks, values in at.items() if ranks > fewest for value in values
     )
 
 

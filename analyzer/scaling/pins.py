@@ -34,7 +34,7 @@ def pins_of(diagnosis: Diagnosis, phase: str) -> Pins:
     """Declared and found pins, and what the capture itself shows of a phase: boundary, replays, profiler."""
     pins = {} if diagnosis.run is None else {name: pin.value for name, pin in diagnosis.run.pins.items()}
     profiler = ", ".join(sorted({_profiler(one) for one in diagnosis.inputs}))
-    return {**pins, BOUNDARY: diagnosis.boundary, PROFILER: profiler, **_replay(diagnosis, phase)}
+    return {**pins, BOUNDARY: diagnosis.step_boundary, PROFILER: profiler, **_replay(diagnosis, phase)}
 
 
 def _profiler(one: Input) -> str:

@@ -8,7 +8,9 @@ from msgspec.structs import replace
 
 from analyzer.comparison.headline import common_phase, headline, phases, world_size
 from analyzer.errors import UsageError
+from analyzer.explain.fingerprint import fingerprint
 from analyzer.fits import run_mean
+from analyzer.reconstruct.phases import kind_of
 from analyzer.scaling.against import held_against
 from analyzer.scaling.fit import CountedRun, fitted
 from analyzer.scaling.notes import notes_on
@@ -20,6 +22,9 @@ from analyzer.uncertain import Uncertain, interval
 from analyzer.version import __version__
 
 __all__ = ["Given", "study"]
+
+UNKNOWN_KIND = "step"
+"""What a phase is called where nothing tells prefill from decode."""
 
 
 def study(
@@ -80,8 +85,10 @@ def _fit(runs: Sequence[CountedRun]) -> tuple[ScalingFit | None, list[CategoryFi
 
 def _runs(given: Sequence[Given], phase: str | None, *, keep_unlike: bool) -> list[StudyRun]:
     """In the order of their rank counts."""
+    _refuse_copies(given)
     common = common_phase([(one.name, one.diagnosis) for one in given], phase)
     named = [(one, common or phases(one.diagnosis, phase)[0]) for one in given]
+    _refuse_other_kinds(named)
     pins = [pins_of(one.diagnosis, leading) for one, leading in named]
     runs = [
         StudyRun(
@@ -97,6 +104,29 @@ def _runs(given: Sequence[Given], phase: str | None, *, keep_unlike: bool) -> li
     return sorted(runs, key=lambda run: (run.ranks, run.given.name))
 
 
+def _refuse_copies(given: Sequence[Given]) -> None:
+    """One capture under two names has one rank count, whatever is declared."""
+    seen: dict[str, str] = {}
+    for one in given:
+        other = seen.setdefault(fingerprint(one.diagnosis.time_zero_ns, one.diagnosis.ranks), one.name)
+        if other != one.name:
+            why = f"holds the same capture as {other!r}"
+            raise UsageError(one.name, "", why, "name each capture once: a copy is no repeat")
+
+
+def _refuse_other_kinds(named: Sequence[tuple[Given, str]]) -> None:
+    """Batch shapes may differ, and are told; from prefill to decode nothing scales."""
+    kinds = {kind_of(phase): (one.name, phase) for one, phase in reversed(named)}
+    if sum(not kind.startswith(UNKNOWN_KIND) for kind in kinds) > 1:
+        why = ", ".join(f"{phase!r} of {name}" for name, phase in kinds.values())
+        raise UsageError(
+            "--phase",
+            "",
+            f"the runs share no phase, and their leading ones are not of one kind: {why}",
+            "give runs that share a phase, or choose one that all have with --phase",
+        )
+
+
 def _row(run: StudyRun) -> ScalingRun:
     diagnosis, steps = run.given.diagnosis, run.steps
     mean = run_mean(1 / run.ranks, steps.step_ns)
@@ -106,7 +136,7 @@ def _row(run: StudyRun) -> ScalingRun:
         ranks=run.ranks,
         ranks_from="capture" if run.given.ranks is None else "declared",
         ranks_captured=len(diagnosis.ranks),
-        boundary=diagnosis.boundary,
+        boundary=diagnosis.step_boundary,
         steps_rule=diagnosis.steps.rule,
         phase=steps.phase,
         shape=steps.shape,

@@ -50,10 +50,10 @@ def read_counts(path: Path, draft_tokens: int | None = None) -> Cycles | Totals:
     try:
         document = msgspec.json.decode(text)
     except msgspec.DecodeError:
-        return cycles_of(name, "cycles", list(_lines(name, text)), draft_tokens)
+        return _rows(name, list(_lines(name, text)), draft_tokens)
     if isinstance(document, list):
         rows = [_row(name, f"item {at}", item) for at, item in enumerate(document, start=1)]
-        return cycles_of(name, "cycles", rows, draft_tokens)
+        return _rows(name, rows, draft_tokens)
     if isinstance(document, dict):
         return _document(name, document, draft_tokens)
     return cycles_of(name, "cycles", [_row(name, "line 1", document)], draft_tokens)
@@ -74,13 +74,13 @@ def _row(name: str, where: str, item: object) -> Row:
     """One cycle: a number of accepted tokens, or an object."""
     if not isinstance(item, dict):
         return Row(where, _number(name, where, "accepted", item))
-    drafted = item.get("drafted")
-    request = item.get("request")
+    drafted, times, request = item.get("drafted"), item.get("cycles"), item.get("request")
     return Row(
         where,
         _number(name, where, "accepted", item.get("accepted")),
         None if drafted is None else _number(name, where, "drafted", drafted),
-        request=None if request is None else str(request),
+        1 if times is None else _number(name, where, "cycles", times),
+        None if request is None else str(request),
     )
 
 
@@ -140,7 +140,18 @@ def _csv(name: str, text: str, draft_tokens: int | None) -> Cycles:
         rows = [_csv_row(name, f"line {reader.line_num}", item) for item in reader]
     except csv.Error as error:
         raise TraceError(name, f"line {reader.line_num}", f"is no CSV: {error}", HINT) from None
-    return cycles_of(name, "histogram" if "cycles" in fields else "cycles", rows, draft_tokens)
+    return _rows(name, rows, draft_tokens, histogram="cycles" in fields)
+
+
+def _rows(name: str, rows: list[Row], draft_tokens: int | None, *, histogram: bool = False) -> Cycles:
+    """Rows of one cycle or of many. A single row of many may be totals: it is refused where it reads as both."""
+    if len(rows) == 1 and rows[0].times > 1 and (rows[0].drafted or 0) >= rows[0].times:
+        row = rows[0]
+        why = f"{row.drafted:,} drafted tokens and {row.times:,} cycles in the only row: a kind of cycle, or totals?"
+        hint = "write totals as a JSON object with cycles, accepted and drafted"
+        raise TraceError(name, row.where, why, hint)
+    many = histogram or any(row.times != 1 for row in rows)
+    return cycles_of(name, "histogram" if many else "cycles", rows, draft_tokens)
 
 
 def _csv_row(name: str, where: str, item: Mapping[str | None, Any]) -> Row:

@@ -10,6 +10,8 @@ import msgspec
 from analyzer.calculators.decoding import acceptance_for, expected_tokens
 from analyzer.comparison.headline import world_size
 from analyzer.diagnosis import Diagnosis
+from analyzer.errors import UsageError
+from analyzer.explain.fingerprint import fingerprint
 from analyzer.fits import run_mean
 from analyzer.speculation.acceptance import measured
 from analyzer.speculation.counts import Cycles, Totals
@@ -106,6 +108,10 @@ def _with_speedup(result: Speculation, tokens: Ratio, baseline: Timed, cycle: Ti
     timed_both = baseline.diagnosis is not None and cycle.diagnosis is not None
     error = Uncertain(tokens.value, tokens.variance, tokens.dof)
     between = product_interval([(error, 1), (baseline.error, 1), (cycle.error, -1)])
+    told = result.acceptance.tokens_ci95
+    if between is not None and told is not None and not tokens.variance:
+        # all cycles alike: what an unseen kind could still change is the whole interval of the tokens
+        between = between[0] * told[0] / tokens.value, between[1] * told[1] / tokens.value
     breakeven = cycle.time.mean_ns / baseline.time.mean_ns
     ends = product_interval([(cycle.error, 1), (baseline.error, -1)]) if timed_both else None
     return msgspec.structs.replace(
@@ -162,16 +168,22 @@ def _withheld(
 
 
 def _pins(baseline: Timed | None, cycle: Timed | None) -> tuple[list[Difference], list[str]]:
-    """What both captures declare unequally of the work asked for, and what either does not declare."""
+    """What both captures declare unequally of the work asked for, and what either does not declare.
+
+    Raises UsageError where both are one capture.
+    """
     if baseline is None or cycle is None or baseline.diagnosis is None or cycle.diagnosis is None:
         return [], []
     a, b = baseline.diagnosis, cycle.diagnosis
+    if fingerprint(a.time_zero_ns, a.ranks) == fingerprint(b.time_zero_ns, b.ranks):
+        why = "baseline and speculative run are one capture"
+        raise UsageError("--speculative", "", why, "give a capture without speculation and one with it")
     left, right = ({} if one.run is None else one.run.pins for one in (a, b))
     pairs = [
         (name, left[name].value, right[name].value) for name in SAME_PINS if name in left and name in right
     ]
     pairs += [
-        ("boundary", a.boundary, b.boundary),
+        ("boundary", a.step_boundary, b.step_boundary),
         ("ranks", str(world_size(a)), str(world_size(b))),
         *_shapes(baseline.time, cycle.time),
     ]

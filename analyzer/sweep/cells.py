@@ -156,7 +156,7 @@ def _pins(given: Given, phase: str) -> dict[str, str]:
     return {
         **pins,
         **given.declared,
-        "timing_boundary": diagnosis.boundary,
+        "timing_boundary": diagnosis.step_boundary,
         "ranks": str(len(diagnosis.ranks)),
         "steps found by": diagnosis.steps.rule,
         "profiler": ", ".join(sorted({_profiler(one) for one in diagnosis.inputs})),

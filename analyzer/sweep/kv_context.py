@@ -20,6 +20,7 @@ from analyzer.explain.verdicts.catalogue import UNMEASURED
 from analyzer.explain.verdicts.hypotheses import decide
 from analyzer.sweep.cells import CellData
 from analyzer.sweep.lines import attention_class
+from analyzer.sweep.pins import mixed
 from analyzer.swept import Line
 
 UNKNOWN = frozenset({CATEGORY_NAMES[Category.UNATTRIBUTED], CATEGORY_NAMES[Category.GRAPH_UNRESOLVED]})
@@ -81,9 +82,9 @@ def _of_cell(
             phase, "inconclusive", f"attention and cache grow by {grown / step:.1%} of the step; {TWO}"
         )
     least, most = (end * (place - low) / PER for end in line.attention.ci95)
-    upper = max(most, _upper(line.attention.ci95[1] * place / PER, cell))
-    interval = (min(least, grown) / step, max(upper, grown) / step)
-    verdict, note = _limited(line, decide(*interval, thresholds))
+    upper = max(grown, _upper(max(most, line.attention.ci95[1] * place / PER), cell))
+    interval = (min(least, grown) / step, upper / step)
+    verdict, note = _limited(line, decide(*interval, thresholds), mixed([cells[name] for name in line.cells]))
     batch = "" if line.at is None else f" and batch {line.at:,}"
     where = f"at {place:,} tokens{batch}, of contexts from {low:,} to {max(line.places):,}"
     return msgspec.structs.replace(
@@ -109,10 +110,12 @@ def _upper(extrapolated_ns: float, cell: CellData) -> float:
     return min(max(extrapolated_ns, 0.0), attention.mean + error) + cell.rank_mean_ns(UNKNOWN)
 
 
-def _limited(line: Line, verdict: Verdict) -> tuple[Verdict, str]:
-    """What a verdict is worth where the cache is undeclared, or contexts are too few."""
+def _limited(line: Line, verdict: Verdict, differing: Sequence[str]) -> tuple[Verdict, str]:
+    """What a verdict is worth where the cache is undeclared, contexts are too few, or cells differ in other pins."""
     if line.cache_initialization is None:
         return "inconclusive", UNDECLARED
+    if differing:
+        return "inconclusive", f"cells of this line differ in {', '.join(differing)}: that may be what grows"
     if _places(line) < 3:
         return "inconclusive", TWO
     if line.described is False:

@@ -14,6 +14,7 @@ from scipy.special import fdtrc
 
 from analyzer.fits import Estimate, FloatArray, RunLine, RunMean, fit_runs, run_mean, weights_of
 from analyzer.sweep.cells import CellData
+from analyzer.sweep.pins import mixed
 from analyzer.swept import Axis, Estimated, Finding, Line, Piece
 
 UNITS: Mapping[Axis, tuple[float, str]] = {
@@ -96,6 +97,7 @@ def _line(cells: Sequence[CellData], axis: Axis, at: int | None, cache: str | No
         pieces=_pieces(whole, places),
         finding=finding,
         statement=_statement(axis, finding, line, places, described, whole)
+        + _mixed(mixed(cells))
         + (UNDECLARED if axis == "context" and cache is None else ""),
     )
 
@@ -203,6 +205,10 @@ def _told(slope: Estimate, unit: str) -> str:
     if slope.ci95 is None:
         return f"{slope.value:+,.0f} {unit}"
     return f"{slope.value:+,.0f} {unit} (95 % interval {slope.ci95[0]:+,.0f} to {slope.ci95[1]:+,.0f})"
+
+
+def _mixed(pins: Sequence[str]) -> str:
+    return f" Its cells differ in {', '.join(pins)}: what grows may be that." if pins else ""
 
 
 def _third(axis: Axis) -> str:

@@ -9,6 +9,16 @@ from analyzer.explain.swept_context import PLACED_BY
 from analyzer.sweep.cells import CellData
 from analyzer.swept import Unlike
 
+SAME_ON_A_LINE = (
+    "model", "weights", "precision", "runtime", "hardware", "topology", "ranks", "timing_boundary",
+)  # fmt: skip
+"""Pins that change the step by themselves and never follow from the context or the batch, as input and flags may."""
+
+
+def mixed(cells: Sequence[CellData]) -> list[str]:
+    """Pins of SAME_ON_A_LINE of which cells declare several values: where no value is that of most, none is marked."""
+    return [pin for pin in SAME_ON_A_LINE if len({cell.pins[pin] for cell in cells if pin in cell.pins}) > 1]
+
 
 def unlike(cells: Sequence[CellData]) -> list[list[Unlike]]:
     """Per cell the pins whose value is not that of most cells that declare it. Where a cell lies is no such pin."""

@@ -64,7 +64,7 @@ def sweep(
     return Sweep(
         tracebound_version=__version__,
         phase=kind,
-        boundary=", ".join(sorted({run.diagnosis.boundary for run, _ in held})),
+        boundary=", ".join(sorted({run.diagnosis.step_boundary for run, _ in held})),
         thresholds=dict(thresholds),
         cells=[
             _result(cell, pins, fitted=cell in fitted) for cell, pins in zip(cells, different, strict=True)

@@ -91,7 +91,7 @@ def test_options_reach_the_pipeline(pipeline: Stub) -> None:
         *("--output-ranges", "detok|sample", "--threshold", "supported=0.2", "--threshold", "quiet_ns=3e4"),
         *("--rank-regex", r"r(?P<rank>\d+)", "--ranks", "0,2-3", "--device", "1", "--jobs", "2"),
         *("--manifest", "run/manifest.json", "--token-log", "a.csv", "--token-log", "b.csv"),
-        *("--token-clock", "server=trace, client = node1"),
+        *("--token-clock", "server=trace, client = node1", "--token-clock", "device=trace"),
     )
     assert result.exit_code == 0, result.stderr
     assert pipeline.analyzed_with == Options(
@@ -103,7 +103,7 @@ def test_options_reach_the_pipeline(pipeline: Stub) -> None:
         thresholds={"supported": 0.2, "quiet_ns": 30_000.0},
         jobs=2,
         token_logs=(Path("a.csv"), Path("b.csv")),
-        token_clocks={"server": "trace", "client": "node1"},
+        token_clocks={"server": "trace", "client": "node1", "device": "trace"},
     )
     assert pipeline.analyzed_by == "2 workers"
     del pipeline.read_with["progress"]

@@ -79,6 +79,7 @@ def test_a_clients_log_beside_the_traces_is_found_and_its_clock_is_nobodys(folde
         (("--token-clock", "server"), "is not WHO=CLOCK"),
         (("--token-clock", "server=trace"), "no token log whose clocks"),
         (("--token-clock", "proxy=trace"), "device, server, client"),
+        (("--token-clock", "server=trace", "--token-clock", "server=other"), "clock of the server twice"),
         (("--token-log", "absent.csv"), "absent.csv"),
         (("--boundary", "moon"), "moon"),
     ],

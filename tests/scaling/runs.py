@@ -47,11 +47,14 @@ def counted(ranks: int, **path_ns: Sequence[int]) -> CountedRun:
 
 
 def diagnosis(
-    kernel_us: Sequence[int], pins: Mapping[str, str] | None = None, phase: str = "decode"
+    kernel_us: Sequence[int], pins: Mapping[str, str] | None = None, phase: str = "decode", zero_us: int = 0
 ) -> Diagnosis:
-    """A capture of one rank whose steps run one kernel each, as long as ``kernel_us`` says, and 20 us around it."""
+    """A capture of one rank whose steps run one kernel each, as long as ``kernel_us`` says, and 20 us around it.
+
+    ``zero_us`` sets captures of equal steps apart.
+    """
     built = schedule()
-    at = 0
+    at = zero_us
     for length in kernel_us:
         built.range(at, at + length + 20, phase)
         built.launch(at, at + 5, runs=(at + 10, at + 10 + length), name="gemm")

@@ -63,7 +63,8 @@ def test_faster_steps_that_scale_worse_are_both_told(examples: dict[str, Scaling
 def given(**runs: tuple[int, int]) -> list[Given]:
     """``name=(ranks, kernel_us)``, all asked for the same."""
     return [
-        Given(name, diagnosis(alternating(length), PINS), ranks) for name, (ranks, length) in runs.items()
+        Given(name, diagnosis(alternating(length), PINS, zero_us=at), ranks)
+        for at, (name, (ranks, length)) in enumerate(runs.items())
     ]
 
 
@@ -267,3 +268,27 @@ def test_a_study_comes_back_from_its_json() -> None:
     held = study(given(a=(1, 1_000), b=(2, 900)), against=("old.json", again)).against
     assert held is not None and held.other == "old.json"
     assert [one.ranks for one in held.common] == [1, 2]
+
+
+def test_a_copy_of_a_capture_is_no_other_rank_count() -> None:
+    same = diagnosis(alternating(2_000), PINS)
+    with pytest.raises(UsageError, match="holds the same capture as 'a'"):
+        study([Given("a", same, 1), Given("b", same, 8)])
+
+
+def test_a_report_to_the_client_is_of_the_same_device_steps() -> None:
+    one, two = given(a=(1, 2_000), b=(2, 1_200))
+    client = msgspec.structs.replace(two.diagnosis, boundary="client")
+    found = study([one, replace(two, diagnosis=client)])
+    assert found.pins["timing_boundary"] == "device"
+    assert [run.boundary for run in found.runs] == ["device", "device"]
+
+
+def test_prefill_and_decode_are_not_fitted_together() -> None:
+    def renamed(run: Given, phase: str) -> Given:
+        budget = [msgspec.structs.replace(one, phase=phase) for one in run.diagnosis.budget]
+        return replace(run, diagnosis=msgspec.structs.replace(run.diagnosis, budget=budget))
+
+    one, two = given(a=(1, 2_000), b=(2, 1_200))
+    with pytest.raises(UsageError, match="not of one kind: 'decode' of b, 'prefill' of a"):
+        study([renamed(one, "prefill"), renamed(two, "decode")])

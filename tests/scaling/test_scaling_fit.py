@@ -59,6 +59,18 @@ def test_what_only_several_ranks_have_grows_with_them() -> None:
     assert fit.own_serial_share == pytest.approx(0.2)
 
 
+def test_collectives_that_grow_as_no_curve_does_grow_all_the_same() -> None:
+    """5, 10 and 20 ms at 2, 4 and 8 ranks: far off S + P / N, whose interval of P holds 0."""
+    transfers = {1: 0, 2: 5, 4: 10, 8: 20}
+    fit, categories = fitted([flat(n, 15 * MS + 85 * MS // n, ms * MS) for n, ms in transfers.items()])
+    (transfer,) = (one for one in categories if one.category == "collective.transfer")
+    assert transfer.parallel_ci95_ns is not None and transfer.parallel_ci95_ns[1] > 0
+    assert transfer.behaviour == "grows"
+    assert fit.growing_ns == pytest.approx(-transfer.parallel_ns)
+    assert fit.own_serial_share is not None and fit.serial_share is not None
+    assert fit.own_serial_share < fit.serial_share / 2
+
+
 def test_growth_that_outweighs_s_leaves_no_share_of_its_own() -> None:
     """Kernels of 16 and 3 ms have S = -4 / 3, a transfer of 3 ms grows to 4: S = 8 / 3 in all."""
     fit, _ = fitted([flat(1, 16 * MS), flat(4, 3 * MS, transfer=3 * MS)])

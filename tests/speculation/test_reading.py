@@ -17,6 +17,8 @@ SAME = {
     "objects.json": '[{"accepted": 0}, {"accepted": 2}, {"accepted": 2, "drafted": 2}, {"accepted": 1}]',
     "lines.jsonl": '{"accepted": 0}\n{"accepted": 2}\n\n{"accepted": 2}\n{"accepted": 1}\n',
     "numbers.txt": "0\n2\n2\n1\n",
+    "histogram.jsonl": '{"accepted": 0, "cycles": 1}\n{"accepted": 1, "cycles": 1}\n{"accepted": 2, "cycles": 2}\n',
+    "histogram rows.json": '[{"accepted": 0}, {"accepted": 1, "cycles": 1}, {"accepted": 2, "cycles": 2}]',
     "plain.json": '{"0": 1, "1": 1, "2": 2}',
     "histogram.json": '{"histogram": {"0": 1, "1": 1, "2": 2}, "draft_tokens": 2}',
     "positions.json": '{"cycles": 4, "accepted_per_position": [3, 2]}',
@@ -103,3 +105,10 @@ def test_a_file_that_is_not_there_or_no_text(tmp_path: Path) -> None:
     binary.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(TraceError, match="is no UTF-8 text"):
         read_counts(binary)
+
+
+def test_totals_in_a_row_are_not_taken_for_a_kind_of_cycle(tmp_path: Path) -> None:
+    with pytest.raises(TraceError, match=r"line 2.*or totals\?"):
+        read(tmp_path, "cycles,accepted,drafted\n100,190,300\n", None)
+    found = read(tmp_path, "cycles,accepted,drafted\n100,3,7\n", None)
+    assert isinstance(found, Cycles) and (found.cycles, found.accepted_total) == (100, 300)

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from analyzer.calculators import speculation as modelled
+from analyzer.errors import UsageError
 from analyzer.speculation.counts import Totals, from_histogram
 from analyzer.speculation.result import Speculation
 from analyzer.speculation.speedup import given, speculate, timed
@@ -132,3 +133,23 @@ def test_the_worked_example_comes_out_of_counts(
     assert found.acceptance.constant.chance == pytest.approx(chance[0] / sum(chance))
     assert found.speedup == pytest.approx(speedup, abs=5e-3)
     assert found.model is not None and found.model.speedup == pytest.approx(found.speedup)
+
+
+def test_cycles_that_are_all_alike_leave_the_speedup_its_interval() -> None:
+    """What an unseen kind of cycle could change of the tokens, it changes of the speedup."""
+    found = speculate("file", from_histogram("file", {3: 100}, 3), given(9e6), given(16e6))
+    tokens = found.acceptance.tokens_ci95
+    assert tokens is not None and tokens[0] < tokens[1]
+    assert found.speedup_ci95 == pytest.approx((tokens[0] * 9 / 16, tokens[1] * 9 / 16))
+
+
+def test_one_capture_is_not_both_sides() -> None:
+    same = timed("a", diagnosis(alternating(980, 40)))
+    with pytest.raises(UsageError, match="are one capture"):
+        speculate("file", COUNTS, same, same)
+
+
+def test_a_report_to_the_client_is_of_the_same_device_steps() -> None:
+    client = msgspec.structs.replace(diagnosis(alternating(1_580, 40)), boundary="client")
+    found = speculate("file", COUNTS, timed("a", diagnosis(alternating(980, 40))), timed("b", client))
+    assert found.differences == [] and found.speedup is not None

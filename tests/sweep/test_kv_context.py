@@ -153,3 +153,12 @@ def test_a_number_that_is_none_is_never_written() -> None:
     line = msgspec.structs.replace(found.lines[0], slope=Estimated(value=float("nan"), ci95=None))
     with pytest.raises(InvariantError):
         msgspec.structs.replace(found, lines=[line]).to_json()
+
+
+def test_what_grew_is_never_more_than_all_of_it() -> None:
+    """Curved growth has a wide slope: its upper end stops at the path time of attention in the cell."""
+    found = sweep([run(f"c{at}", 20 + 5 * at * at, context=1_000 * at) for at in (1, 2, 4, 8)])
+    row, cell = found.kv_context, found.cells[3]
+    assert found.lines[0].described is False
+    assert row.share is not None and cell.attention_ns is not None
+    assert row.share.value < row.share.interval[1] <= 1.02 * cell.attention_ns / cell.rank_step_ns < 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import msgspec
 import pytest
 
@@ -97,3 +99,23 @@ def test_prefill_and_decode_are_never_mixed() -> None:
     assert [cell.name for cell in found.cells] == ["c4", "c8"]
     assert found.phase == "prefill"
     assert {line.cells[0] for line in found.lines} == {"c4"}
+
+
+def test_two_models_half_and_half_are_no_evidence() -> None:
+    """No cell can be marked, and what grows may be the model."""
+    runs = [
+        run(f"c{at}", 20 + 10 * at, context=1_000 * at, model="a" if at < 3 else "b") for at in (1, 2, 4, 8)
+    ]
+    found = sweep(runs)
+    assert found.varying == ["model"] and not any(cell.unlike for cell in found.cells)
+    assert found.kv_context.verdict == "inconclusive"
+    assert "differ in model" in found.kv_context.verdict_note
+    assert "Its cells differ in model" in found.lines[0].statement
+
+
+def test_a_report_to_the_client_is_of_the_same_device_steps() -> None:
+    runs = [run(f"c{at}", 20 + 10 * at, context=1_000 * at) for at in (1, 2, 4)]
+    client = msgspec.structs.replace(runs[2].diagnosis, boundary="client")
+    found = sweep([*runs[:2], replace(runs[2], diagnosis=client)])
+    assert found.boundary == "device"
+    assert not found.cells[2].unlike and found.cells[2].pins["timing_boundary"] == "device"

@@ -8,8 +8,9 @@ device worked on this one, ``R_(k-1)`` cuts that work off: what overlaps is in n
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -114,6 +115,7 @@ def _window(path: DevicePath, step: int, token: _Last, placed: Placed, begin_ns:
 def client_budgets(path: DevicePath, windows: Sequence[ClientWindow]) -> list[Budget]:
     """One budget per phase, the phase with the most time first: integer totals over the windows used."""
     budgets = []
+    passed_over = _passed_over(path, windows)
     for phase in {window.phase: None for window in windows}:
         used, note = used_windows(windows, phase)
         mine = [window for window in windows if window.phase == phase]
@@ -133,10 +135,27 @@ def client_budgets(path: DevicePath, windows: Sequence[ClientWindow]) -> list[Bu
                 },
                 exposed_ns_total=None,
                 inferred_ns_total=sum(window.inferred_ns for window in used),
-                note=note,
+                note="; ".join(filter(None, (note, _longer(used, passed_over)))),
             )
         )
     return sorted(budgets, key=lambda budget: (-budget.step_ns_total, budget.phase))
+
+
+def _passed_over(path: DevicePath, windows: Sequence[ClientWindow]) -> dict[int, int]:
+    """By index of a window how many steps without a received token lie between it and the window before."""
+    at = {window.index: position for position, window in enumerate(path.windows)}
+    return {two.index: at[two.index] - at[one.index] - 1 for one, two in pairwise(windows)}
+
+
+def _longer(used: Sequence[ClientWindow], passed_over: Mapping[int, int]) -> str:
+    """Windows that are longer than a step's, for tokens of the steps before were not logged, or are none."""
+    steps = [passed_over.get(window.index, 0) for window in used]
+    if not any(steps):
+        return ""
+    return (
+        f"{sum(one > 0 for one in steps)} of {len(used)} windows at the client reach over {sum(steps)} steps of which"
+        " no token was received: the mean is not that of one step of the device"
+    )
 
 
 def used_windows(windows: Sequence[ClientWindow], phase: str) -> tuple[list[ClientWindow], str]:

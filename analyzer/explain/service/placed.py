@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from analyzer.explain.service.assign import NO_STEP, Assignment, by_completion, by_emission
 from analyzer.explain.service.clocks import Offset, compare
@@ -86,7 +87,7 @@ def _moved(instants: IntArray, offset: Offset) -> IntArray:
 def _to_client(log: TokenLog, clocks: Clocks) -> Offset | None:
     """The client's clock against the server's, from emissions and what the client got."""
     got = np.where(log.arrival_ns == ABSENT, log.receipt_ns, log.arrival_ns)
-    both = (log.emission_ns != ABSENT) & (got != ABSENT)
+    both = _in_order(log, log.emission_ns, got)
     if not both.any():
         return None
     return compare(
@@ -96,6 +97,15 @@ def _to_client(log: TokenLog, clocks: Clocks) -> Offset | None:
         resolution_ns=log.resolution_ns,
         least_offset_ns=_least_offset(log),
     )
+
+
+def _in_order(log: TokenLog, earlier: IntArray, later: IntArray) -> npt.NDArray[np.bool_]:
+    """(n,) tokens with both instants. Stamps that go back within a request tell no offset, where they are the fewer."""
+    known: npt.NDArray[np.bool_] = (earlier != ABSENT) & (later != ABSENT)
+    ordered: npt.NDArray[np.bool_] = known.copy()
+    for instants in (earlier, later):
+        ordered &= instants == not_back(log.request, instants)
+    return ordered if 2 * ordered.sum() > known.sum() else known
 
 
 def _least_offset(log: TokenLog) -> int | None:
@@ -109,7 +119,7 @@ def _least_offset(log: TokenLog) -> int | None:
 
 def _to_server(log: TokenLog, clocks: Clocks) -> Offset | None:
     """The server's clock against that of the device completions in the log."""
-    both = (log.completion_ns != ABSENT) & (log.emission_ns != ABSENT)
+    both = _in_order(log, log.completion_ns, log.emission_ns)
     if not both.any():
         return None
     return compare(

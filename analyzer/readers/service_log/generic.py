@@ -163,7 +163,7 @@ def _log(
     for value, line in zip(whole["token"].tolist(), lines, strict=True):
         if value == ABSENT:
             damage.add(line, "has no token index")
-    total = len(lines) + sum(line not in set(lines) for line in damage.lines)
+    total = len(lines) + len(damage.lines - set(lines))
     _refuse_ruins(path, damage, total)
     used = np.array([line not in damage.lines for line in lines], bool)
     codes: dict[str, int] = {}

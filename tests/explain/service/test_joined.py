@@ -16,6 +16,8 @@ from analyzer.errors import UsageError
 from analyzer.explain.focus import headline_budgets
 from analyzer.explain.service.verdict import with_service
 from analyzer.model import Capture
+from analyzer.report.cautions import cautions
+from analyzer.report.escape import TERMINAL
 from tests.explain.service.captures import ends, log_of, one_gpu, two_gpus, without_output_ranges
 
 US = 1_000
@@ -140,6 +142,55 @@ def test_a_constant_offset_is_in_the_upper_end_only(
     assert budget.path_ns_total["service.transport"] <= 2 * US * len(complete)
     assert row.share is not None and row.share.interval[1] == 1.0 and row.share.value < 0.2
     assert any("constant part" in one.what for one in analysis.diagnosis.unmeasured)
+
+
+def test_receipts_that_go_back_do_not_make_one_clock_two(
+    capture: Capture, complete: list[int], tmp_path: Path
+) -> None:
+    """Two stamps of twelve lie far before their emission: they tell no clock offset."""
+    rows = [
+        ("r", step, None, end + 20 * US, end + 40 * US - (10**7 if step % 5 == 4 else 0))
+        for step, end in enumerate(complete)
+    ]
+    analysis = joined(capture, log_of(tmp_path, rows), token_clocks=ONE)
+    service = service_of(analysis)
+    (pair,) = service.clocks
+    assert pair.one_clock and pair.smallest_ns == 20 * US
+    transport = next(stage for stage in service.stages if stage.name == "transport")
+    assert not transport.above_smallest and transport.mean_ns <= 20 * US
+    assert [entry.count for entry in analysis.diagnosis.quality if entry.reason == "token-times-go-back"] == [
+        2
+    ]
+
+
+def test_one_stamp_that_is_far_too_late_tells_no_offset_either(
+    capture: Capture, complete: list[int], tmp_path: Path
+) -> None:
+    rows = [
+        ("r", step, None, end + 20 * US, end + 40 * US + (10**8 if step == 0 else 0))
+        for step, end in enumerate(complete)
+    ]
+    (pair,) = service_of(joined(capture, log_of(tmp_path, rows), token_clocks=ONE)).clocks
+    assert pair.one_clock and pair.smallest_ns == 20 * US
+
+
+def test_windows_over_steps_without_a_token_are_told(
+    capture: Capture, complete: list[int], tmp_path: Path
+) -> None:
+    """Tokens of steps 3, 4 and 8 of twelve are not in the log: two windows are longer than a step's."""
+    rows = [
+        ("r", step, None, end + 20 * US, end + 40 * US)
+        for step, end in enumerate(complete)
+        if step not in (3, 4, 8)
+    ]
+    analysis = joined(capture, log_of(tmp_path, rows), token_clocks=ONE)
+    (budget,) = service_of(analysis).budget
+    assert budget.windows == 8
+    assert budget.note.startswith("2 of 8 windows at the client reach over 3 steps")
+    assert any("reach over 3 steps" in line for line in cautions(analysis.diagnosis, TERMINAL))
+    every = [("r", step, None, end + 20 * US, end + 40 * US) for step, end in enumerate(complete)]
+    (whole,) = service_of(joined(capture, log_of(tmp_path, every), token_clocks=ONE)).budget
+    assert whole.note == ""
 
 
 def test_clocks_that_nothing_names_are_not_joined(
