@@ -183,6 +183,12 @@ def test_completions_of_the_log_are_held_against_the_capture(
     )
 
 
+def test_without_a_log_the_way_to_the_client_is_unmeasured(capture: Capture) -> None:
+    rows = pipeline.analyze(capture, own_changes=False).diagnosis.unmeasured
+    (row,) = [row for row in rows if "client's receipt" in row.what]
+    assert "--token-log" in row.how_to_measure
+
+
 def test_a_log_of_another_run_is_not_joined(capture: Capture, complete: list[int], tmp_path: Path) -> None:
     """Steps 2.3 times as long: their completions lie anywhere in the steps of the capture."""
     step = (complete[-1] - complete[0]) * 23 // (10 * (len(complete) - 1))
