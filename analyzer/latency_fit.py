@@ -1,9 +1,10 @@
 """The price of a message: ``latency = alpha + size / beta``, by least absolute deviations, with 95 % intervals.
 
 Latencies are positive, skewed to the right, and their noise grows with them. The line therefore goes through medians
-(it minimizes the sum of ``|latency - line| / line``), where a few slow calls do not move it. Calls of one block (an
-engine step, or a stretch of calls in a row) share what happened to them: the interval comes from drawing blocks anew
-with exponential weights (the Bayesian bootstrap, Rubin 1981), widened for few blocks:
+(it minimizes the sum of ``|latency - line| / scale``, the scale being about the line itself), where a few slow calls
+do not move it. Calls of one block (an engine step, or a stretch of calls in a row) share what happened to them: the
+interval comes from drawing blocks anew with exponential weights (the Bayesian bootstrap, Rubin 1981), widened for few
+blocks:
 Student's t with two degrees of freedom less than blocks, and the spread by the root of blocks / (blocks - 2).
 """
 
@@ -16,17 +17,14 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import chdtrc, stdtrit
 
+from analyzer.least_deviations import FloatArray, lines, scale_of
 from analyzer.stats import RESAMPLED_AT_ONCE
 
-FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 LEVEL, NORMAL = 0.95, 1.959964
 DRAWS = 400
 SEED = 20240229
-ROUNDS = 60
-CLOSE = 1e-7
-"""Residuals below this share of the line weigh no more: where the reweighting stops."""
 FAR = 3.5
 """Robust deviations (Iglewicz, Hoaglin) of a call, in logarithms, beyond which it does not count."""
 MAD_TO_SD = 1.4826
@@ -94,7 +92,7 @@ def median_line(
     """Alpha in ns and ns per byte of the line through the medians; latencies are positive, sizes two or more."""
     units = np.asarray(size, np.float64), np.asarray(latency_ns, np.float64)
     one = np.ones((1, len(units[0]))) if weight is None else weight[None, :]
-    alpha, slope = _lines(*units, one, _scale(*units, one))
+    alpha, slope = lines(*units, one, scale_of(*units, one))
     return float(alpha[0]), float(slope[0])
 
 
@@ -151,8 +149,8 @@ class _Line:
 
 def _lines_of(samples: Samples) -> _Line:
     size, latency, block, count = _units(samples)
-    scale = _scale(size, latency, count[None, :])
-    alpha, slope = _lines(size, latency, count[None, :], scale)
+    scale = scale_of(size, latency, count[None, :])
+    alpha, slope = lines(size, latency, count[None, :], scale)
     return _Line(size, latency, block, count, scale, float(alpha[0]), float(slope[0]))
 
 
@@ -166,72 +164,13 @@ def _units(samples: Samples) -> tuple[FloatArray, FloatArray, IntArray, FloatArr
     return size[opens].astype(np.float64), np.maximum(middle, 1.0), block[opens], count.astype(np.float64)
 
 
-def _scale(size: FloatArray, latency: FloatArray, weight: FloatArray) -> FloatArray:
-    """(n,) the line itself, by which residuals are measured: found in a few rounds from the median of all."""
-    scale = np.full(len(size), float(np.median(latency)))
-    for _ in range(4):
-        alpha, slope = _lines(size, latency, weight, scale)
-        line = alpha[0] + slope[0] * size
-        scale = np.maximum(line, 0.05 * float(latency.min()))
-    return scale
-
-
-def _lines(
-    size: FloatArray, latency: FloatArray, weight: FloatArray, scale: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Alpha and slope, (b,) each, of the lines of least ``sum(weight |latency - line| / scale)``; weight (b, n).
-
-    By iteratively reweighted least squares. A negative alpha or slope becomes 0, and the other is fitted alone.
-    """
-    unit = float(size.max()) or 1.0
-    p, q, z = 1 / scale, size / unit / scale, latency / scale
-    alpha, slope = _reweighted(p, q, z, weight)
-    no_slope, no_alpha = slope < 0, alpha < 0
-    if no_slope.any():
-        alpha[no_slope], slope[no_slope] = _single(p, z, weight[no_slope]), 0.0
-    no_alpha &= ~no_slope
-    if no_alpha.any():
-        alpha[no_alpha], slope[no_alpha] = 0.0, _single(q, z, weight[no_alpha])
-    return alpha, slope / unit
-
-
-def _reweighted(
-    p: FloatArray, q: FloatArray, z: FloatArray, weight: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    v = weight
-    alpha, slope = np.zeros(len(weight)), np.zeros(len(weight))
-    pp, pq, qq, pz, qz = p * p, p * q, q * q, p * z, q * z
-    for _ in range(ROUNDS):
-        a, b, d, e, f = v @ pp, v @ pq, v @ qq, v @ pz, v @ qz
-        det = a * d - b * b
-        new_alpha, new_slope = (d * e - b * f) / det, (a * f - b * e) / det
-        moved = max(
-            float(np.abs(new_alpha - alpha).max() * p.max()), float(np.abs(new_slope - slope).max() * q.max())
-        )
-        alpha, slope = new_alpha, new_slope
-        if moved < CLOSE:
-            break
-        v = weight / np.maximum(np.abs(z - np.outer(alpha, p) - np.outer(slope, q)), CLOSE)
-    return alpha, slope
-
-
-def _single(x: FloatArray, z: FloatArray, weight: FloatArray) -> FloatArray:
-    """(b,) the factor of least ``sum(weight |z - factor x|)``: a weighted median of the ratios."""
-    used = x > 0
-    ratio, w = (z / np.where(used, x, 1.0))[used], (weight * x)[:, used]
-    order = np.argsort(ratio, kind="stable")
-    reach = np.cumsum(w[:, order], axis=1)
-    at = (reach < reach[:, -1:] / 2).sum(axis=1)
-    return np.asarray(ratio[order][at], np.float64)
-
-
 def _drawn(of: _Line) -> tuple[FloatArray, FloatArray]:
     """Alpha and slope, (DRAWS,) each, with blocks weighted at random; seeded, so repeatable."""
     generator = np.random.default_rng(SEED)
     weights = generator.standard_exponential((DRAWS, int(of.block.max()) + 1))
     at_once = max(1, RESAMPLED_AT_ONCE // len(of.size))
     parts = [
-        _lines(of.size, of.latency, weights[first : first + at_once][:, of.block] * of.count, of.scale)
+        lines(of.size, of.latency, weights[first : first + at_once][:, of.block] * of.count, of.scale)
         for first in range(0, DRAWS, at_once)
     ]
     return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])

@@ -12,6 +12,7 @@ from scipy.optimize import linprog
 from scipy.stats import binomtest
 
 from analyzer.latency_fit import MISFIT, LatencyLine, Samples, fit_latency, median_line
+from analyzer.least_deviations import scale_of
 
 
 def samples(points: list[tuple[int, int]], blocks: int | None = None) -> Samples:
@@ -116,10 +117,10 @@ def test_the_interval_at_a_size_is_narrower_than_those_of_its_parts() -> None:
     )
 )
 def test_no_line_has_less_absolute_deviation(points: list[tuple[int, int]]) -> None:
-    """Oracle: the linear program of least relative deviations, at the scale of the line that was found."""
+    """Oracle: the linear program of least relative deviations."""
     size, latency = np.array(points, np.float64).T
     alpha, slope = median_line(size, latency)
-    scale = np.maximum(alpha + slope * size, 0.05 * latency.min())
+    scale = scale_of(size, latency, np.ones((1, len(size))))
     found = float((np.abs(latency - alpha - slope * size) / scale).sum())
     n = len(size)
     program = linprog(
@@ -131,7 +132,7 @@ def test_no_line_has_less_absolute_deviation(points: list[tuple[int, int]]) -> N
         b_ub=np.concatenate((-latency / scale, latency / scale)),
         bounds=[(0, None)] * (n + 2),
     )  # fmt: skip
-    assert found <= program.fun * 1.05 + 1e-6
+    assert found <= program.fun * (1 + 1e-6) + 1e-6
 
 
 @settings(deadline=None, max_examples=25)

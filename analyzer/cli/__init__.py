@@ -10,7 +10,6 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from analyzer.analysis import Analysis
 from analyzer.cli import calc
 from analyzer.cli import compare as comparing
 from analyzer.cli import history as keeping
@@ -20,9 +19,9 @@ from analyzer.cli import scaling as scales
 from analyzer.cli import speculation as speculating
 from analyzer.cli import sweep as sweeping
 from analyzer.cli import whatif as predicting
-from analyzer.cli.console import GateError, ending, out, say, warn
+from analyzer.cli.console import GateError, ending, out, say, warn, written
 from analyzer.cli.doctor import EXAMPLE, doctor
-from analyzer.cli.reading import Selection, analyzed, look
+from analyzer.cli.reading import Selection, analyzed, look, settings_of
 from analyzer.diagnosis import Diagnosis
 from analyzer.errors import TraceboundError
 from analyzer.model import Capture
@@ -93,19 +92,18 @@ def diagnose(
     Writes DIAGNOSIS.md, and beside it diagnosis/ with every figure as JSON and CSV.
     """
     with ending(debug=debug):
-        from analyzer import pipeline
         from analyzer.report import outputs
         from analyzer.report.cautions import cautions
 
-        settings = pipeline.Options(
-            steps=opt.pattern("--steps", steps),
-            step_index=opt.step_index(step_index),
-            boundary=boundary.value,
-            dispatch=opt.pattern("--dispatch", dispatch),
-            output_ranges=opt.pattern("--output-ranges", output_ranges),
-            rules=tuple(rules or ()),
-            thresholds=opt.thresholds(threshold),
+        settings = settings_of(
+            steps=steps,
+            boundary=boundary,
+            dispatch=dispatch,
+            output_ranges=output_ranges,
+            rules=rules,
             jobs=jobs,
+            step_index=opt.step_index(step_index),
+            thresholds=opt.thresholds(threshold),
             ledger=ledger,
             counters=tuple(counters or ()),
             sweep=None if sweep is None else str(sweep),
@@ -124,7 +122,7 @@ def diagnose(
         if format_ is opt.Format.JSON:
             out(analysis.to_json())
         elif report is not None:
-            _summary(analysis, report, quiet=quiet)
+            written(report, _findings(analysis.diagnosis), quiet=quiet)
 
 
 def _token_logs(traces: Sequence[str], given: list[Path] | None) -> tuple[Path, ...]:
@@ -148,13 +146,6 @@ def _refuse_partial(capture: Capture) -> None:
             + (f", and so are {len(partial) - 1} more" if len(partial) > 1 else ""),
             "capture again, or leave --strict out to use what can be read",
         )
-
-
-def _summary(analysis: Analysis, report: Path, *, quiet: bool) -> None:
-    if not quiet:
-        for line in _findings(analysis.diagnosis):
-            say(line)
-    out(f"{visible(str(report))}\n")
 
 
 def _findings(diagnosis: Diagnosis) -> list[str]:

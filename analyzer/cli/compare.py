@@ -9,10 +9,9 @@ import typer
 
 from analyzer.cli import history as keeping
 from analyzer.cli import options as opt
-from analyzer.cli.console import ending, out, say
-from analyzer.cli.reading import Selection
+from analyzer.cli.console import ending, out, written
+from analyzer.cli.reading import Selection, settings_of
 from analyzer.cli.runs import RUN, diagnosed
-from analyzer.report.escape import visible
 
 if TYPE_CHECKING:
     from analyzer.comparison.result import Comparison
@@ -62,15 +61,14 @@ def compare(
     figures.
     """
     with ending(debug=debug):
-        from analyzer import pipeline
         from analyzer.comparison.runs import compare as compared
 
-        settings = pipeline.Options(
-            steps=opt.pattern("--steps", steps),
-            boundary=boundary.value,
-            dispatch=opt.pattern("--dispatch", dispatch),
-            output_ranges=opt.pattern("--output-ranges", output_ranges),
-            rules=tuple(rules or ()),
+        settings = settings_of(
+            steps=steps,
+            boundary=boundary,
+            dispatch=dispatch,
+            output_ranges=output_ranges,
+            rules=rules,
             jobs=jobs,
         )
         kept = keeping.opened(store)
@@ -84,7 +82,9 @@ def compare(
         if format_ is opt.Format.JSON:
             out(comparison.to_json())
         elif report is not None:
-            _summary(comparison, report, quiet=quiet)
+            from analyzer.report.comparison import terminal_lines
+
+            written(report, terminal_lines(comparison), quiet=quiet)
 
 
 def _written(comparison: Comparison, directory: Path, *, figures: bool) -> Path:
@@ -92,12 +92,3 @@ def _written(comparison: Comparison, directory: Path, *, figures: bool) -> Path:
     from analyzer.report.comparison_outputs import write_comparison
 
     return write_comparison(comparison, directory, drawings(comparison) if figures else None)
-
-
-def _summary(comparison: Comparison, report: Path, *, quiet: bool) -> None:
-    from analyzer.report.comparison import terminal_lines
-
-    if not quiet:
-        for line in terminal_lines(comparison):
-            say(line)
-    out(f"{visible(str(report))}\n")

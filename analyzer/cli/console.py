@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from types import TracebackType
 
 import typer
@@ -131,3 +132,11 @@ class Bars:
         """``amount`` more of the stage is done."""
         if self._bars is not None and self._task is not None:
             self._bars.advance(self._task, amount)
+
+
+def written(report: Path, lines: Iterable[str], *, quiet: bool) -> None:
+    """Where the report lies, on stdout, after what it says in short."""
+    if not quiet:
+        for line in lines:
+            say(line)
+    out(f"{visible(str(report))}\n")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,30 @@ class Selection:
     ranks: list[int] | None
     device: int | None
     manifest: Path | None = None
+
+
+def settings_of(
+    *,
+    steps: str | None,
+    rules: Sequence[Path] | None,
+    jobs: int,
+    boundary: opt.Boundary = opt.Boundary.DEVICE,
+    dispatch: str | None = None,
+    output_ranges: str | None = None,
+    **more: object,
+) -> Options:
+    """The options that all commands share, checked. ``more``: further fields of ``pipeline.Options``."""
+    from analyzer import pipeline
+
+    shared = pipeline.Options(
+        steps=opt.pattern("--steps", steps),
+        boundary=boundary.value,
+        dispatch=opt.pattern("--dispatch", dispatch),
+        output_ranges=opt.pattern("--output-ranges", output_ranges),
+        rules=tuple(rules or ()),
+        jobs=jobs,
+    )
+    return replace(shared, **more)  # type: ignore[arg-type]
 
 
 def analyzed(

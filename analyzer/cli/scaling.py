@@ -10,11 +10,10 @@ import msgspec
 import typer
 
 from analyzer.cli import options as opt
-from analyzer.cli.console import ending, out, say
-from analyzer.cli.reading import Selection
+from analyzer.cli.console import ending, out, written
+from analyzer.cli.reading import Selection, settings_of
 from analyzer.cli.runs import RUN, diagnosed
 from analyzer.errors import TraceError, UsageError
-from analyzer.report.escape import visible
 
 if TYPE_CHECKING:
     from analyzer.scaling.result import Scaling
@@ -85,15 +84,14 @@ def scaling(
     beside it scaling/ with JSON, CSV and figures.
     """
     with ending(debug=debug):
-        from analyzer import pipeline
         from analyzer.scaling.study import Given, study
 
-        settings = pipeline.Options(
-            steps=opt.pattern("--steps", steps),
-            boundary=boundary.value,
-            dispatch=opt.pattern("--dispatch", dispatch),
-            output_ranges=opt.pattern("--output-ranges", output_ranges),
-            rules=tuple(rules or ()),
+        settings = settings_of(
+            steps=steps,
+            boundary=boundary,
+            dispatch=dispatch,
+            output_ranges=output_ranges,
+            rules=rules,
             jobs=jobs,
             own_changes=False,
         )
@@ -112,7 +110,9 @@ def scaling(
         if format_ is opt.Format.JSON:
             out(result.to_json())
         elif report is not None:
-            _summary(result, report, quiet=quiet)
+            from analyzer.report.scaling import terminal_lines
+
+            written(report, terminal_lines(result), quiet=quiet)
 
 
 def _declared(words: Sequence[str], runs: Sequence[str]) -> dict[str, int]:
@@ -152,12 +152,3 @@ def _written(result: Scaling, directory: Path, *, figures: bool) -> Path:
     from analyzer.report.scaling_outputs import write_scaling
 
     return write_scaling(result, directory, drawings(result) if figures else None)
-
-
-def _summary(result: Scaling, report: Path, *, quiet: bool) -> None:
-    from analyzer.report.scaling import terminal_lines
-
-    if not quiet:
-        for line in terminal_lines(result):
-            say(line)
-    out(f"{visible(str(report))}\n")

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from analyzer.cli import options as opt
-from analyzer.cli.console import ending, out, say
-from analyzer.cli.reading import Selection
+from analyzer.cli.console import ending, out, written
+from analyzer.cli.reading import Selection, settings_of
 from analyzer.cli.runs import RUN, diagnosed
 from analyzer.errors import UsageError
-from analyzer.report.escape import visible
 
 if TYPE_CHECKING:
     from analyzer.pipeline import Options
@@ -95,14 +94,11 @@ def speculation(
     them; and the speedup at the step times of two captures. Prints the report; with --output it is written instead.
     """
     with ending(debug=debug):
-        from analyzer import pipeline
         from analyzer.report.speculation import render_speculation, terminal_lines, write_speculation
         from analyzer.speculation.reading import read_counts
         from analyzer.speculation.speedup import speculate
 
-        settings = pipeline.Options(
-            steps=opt.pattern("--steps", steps), rules=tuple(rules or ()), jobs=jobs, own_changes=False
-        )
+        settings = settings_of(steps=steps, rules=rules, jobs=jobs, own_changes=False)
         which = Selection(opt.rank_pattern(rank_regex), opt.rank_list(ranks), device)
         wanted = opt.pattern("--phase", phase)
         counts = read_counts(accepted, draft_tokens)
@@ -120,9 +116,7 @@ def speculation(
         elif report is None:
             out(render_speculation(result))
         else:
-            for line in () if quiet else terminal_lines(result):
-                say(line)
-            out(f"{visible(str(report))}\n")
+            written(report, terminal_lines(result), quiet=quiet)
 
 
 def _timed(

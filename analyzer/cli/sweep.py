@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from analyzer.cli import options as opt
-from analyzer.cli.console import ending, out, say
-from analyzer.cli.reading import Selection
+from analyzer.cli.console import ending, out, say, written
+from analyzer.cli.reading import Selection, settings_of
 from analyzer.cli.runs import RUN, diagnosed
 from analyzer.errors import UsageError
-from analyzer.report.escape import visible
 
 if TYPE_CHECKING:
     from analyzer.pipeline import Options
@@ -90,15 +89,14 @@ def sweep(
     CSV and figures.
     """
     with ending(debug=debug):
-        from analyzer import pipeline
         from analyzer.sweep import sweep as swept
 
-        settings = pipeline.Options(
-            steps=opt.pattern("--steps", steps),
-            boundary=boundary.value,
-            dispatch=opt.pattern("--dispatch", dispatch),
-            output_ranges=opt.pattern("--output-ranges", output_ranges),
-            rules=tuple(rules or ()),
+        settings = settings_of(
+            steps=steps,
+            boundary=boundary,
+            dispatch=dispatch,
+            output_ranges=output_ranges,
+            rules=rules,
             jobs=jobs,
             own_changes=False,
         )
@@ -117,7 +115,9 @@ def sweep(
         if format_ is opt.Format.JSON:
             out(found.to_json())
         elif report is not None:
-            _summary(found, report, quiet=quiet)
+            from analyzer.report.sweep import terminal_lines
+
+            written(report, terminal_lines(found), quiet=quiet)
 
 
 def _given(
@@ -168,12 +168,3 @@ def _shout(found: Sweep) -> None:
     text = cache_warning(found)
     if text:
         say(f"WARNING: {text}")
-
-
-def _summary(found: Sweep, report: Path, *, quiet: bool) -> None:
-    from analyzer.report.sweep import terminal_lines
-
-    if not quiet:
-        for line in terminal_lines(found):
-            say(line)
-    out(f"{visible(str(report))}\n")

@@ -8,7 +8,7 @@ import typer
 
 from analyzer.cli import options as opt
 from analyzer.cli.console import ending, out, warn
-from analyzer.cli.reading import Selection, analyzed
+from analyzer.cli.reading import Selection, analyzed, settings_of
 from analyzer.report.escape import TERMINAL
 
 EXAMPLE = "Example: tracebound whatif eager --change graph-capture --change 'kernel:gemm=0.5+host=0.8'"
@@ -83,20 +83,19 @@ def whatif(
     """
     del list_changes
     with ending(debug=debug):
-        from analyzer import pipeline
         from analyzer.report import whatif_text
         from analyzer.report.cautions import cautions
 
-        settings = pipeline.Options(
-            steps=opt.pattern("--steps", steps),
-            boundary=boundary.value,
-            dispatch=opt.pattern("--dispatch", dispatch),
-            output_ranges=opt.pattern("--output-ranges", output_ranges),
-            rules=tuple(rules or ()),
+        settings = settings_of(
+            steps=steps,
+            boundary=boundary,
+            dispatch=dispatch,
+            output_ranges=output_ranges,
+            rules=rules,
+            jobs=jobs,
             changes=tuple(change or ()),
             assume=tuple(assume or ()),
             own_changes=not change,
-            jobs=jobs,
         )
         which = Selection(opt.rank_pattern(rank_regex), opt.rank_list(ranks), device, manifest)
         analysis = analyzed(traces, settings, which, quiet=quiet)

@@ -63,7 +63,8 @@ def _floor(floor: ByteFloor, known: Bytes) -> list[str]:
         f" {_ms(floor.step_ns)} ms{interval}, mean of {count(floor.windows, 'step')}"
     )
     if floor.fraction is not None and floor.unexplained_ns is not None:
-        text += f": the floor is {share(floor.fraction)} of it, and {_ms(floor.unexplained_ns)} ms are unexplained"
+        rest = f"{_ms(floor.unexplained_ns)} ms are not explained by bytes"
+        text += f": the floor is {share(floor.fraction)} of it, and {rest}"
     lines = [f"{text}. {_tokens(floor)}{_parts(floor)}{_achievable(floor, known)}".rstrip()]
     return [*lines, *(f"{prose(note)[:1].upper()}{prose(note)[1:]}." for note in floor.notes)]
 

@@ -64,8 +64,9 @@ def test_without_ledger_and_counters_there_is_no_section() -> None:
 def test_a_floor_stands_beside_the_step_with_what_it_leaves_open() -> None:
     assert lines(known())[0] == (
         "**Phase `decode`**, rank 0: its bytes take at least 5.000 ms; the step took 20.000 ms (19.500 to 20.500 ms,"
-        " 95 % interval), mean of 9 steps: the floor is 25.0 % of it, and 15.000 ms are unexplained. At most 200.0"
-        " tokens/s; observed 50.0, 25.0 % of that ceiling. Bandwidth of a device: 2,000 GB/s (the ledger's: by hand)."
+        " 95 % interval), mean of 9 steps: the floor is 25.0 % of it, and 15.000 ms are not explained by bytes. At most"
+        " 200.0 tokens/s; observed 50.0, 25.0 % of that ceiling."
+        " Bandwidth of a device: 2,000 GB/s (the ledger's: by hand)."
     )
 
 
