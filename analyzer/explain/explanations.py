@@ -75,7 +75,7 @@ def explain(
             *advice.unmeasured([*alone, *remarks.unmeasured(joint, advice.no_device)]),
             *_unpredicted(predicted, advice.no_device),
             *([] if advice.no_device else byte_account.unmeasured(beside.bytes, bytes_)),
-            *service.unmeasured,
+            *([] if advice.no_device and service.result is None else service.unmeasured),
         ],
     )
 

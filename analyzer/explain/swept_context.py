@@ -109,7 +109,7 @@ def _of_other_runs(row: Hypothesis, sweep: Sweep, use: SweepUse, own: Hypothesis
             own, phase=row.phase, verdict_note=note, measured=None, gain_upper_bound_ns=None
         )
     found = sweep.kv_context
-    told = "nothing" if found.share is None else f"{found.share.value:.1%} of their step"
+    told = "nothing" if found.share is None else f"{100 * found.share.value:.1f} % of their step"
     how = (
         "whose pins equal this one's, none at its context, batch and cache initialization"
         if use.relation == "equal pins"

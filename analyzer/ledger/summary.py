@@ -26,6 +26,7 @@ class Sums(msgspec.Struct, frozen=True, kw_only=True):
     bytes_max: int
     flop_max: int | None  # of one rank, as far as entries tell it
     flop_per_byte: float | None  # of the first rank with the most bytes
+    flop_complete: bool  # False: some entries do not tell theirs, and what the others tell is the least
 
 
 class KindRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -158,6 +159,7 @@ def _sums(entries: Sequence[Entry], ranks: list[int]) -> Sums:
         bytes_max=sizes[busiest],
         flop_max=max(flop.values()) if told else None,
         flop_per_byte=flop[busiest] / sizes[busiest] if told and sizes[busiest] else None,
+        flop_complete=all(entry.flop is not None for entry in entries),
     )
 
 

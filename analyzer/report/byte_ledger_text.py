@@ -57,12 +57,13 @@ def _bytes(summary: Summary) -> str:
 
 
 def _figures(sums: Sums) -> tuple[str, str, str, str, str]:
+    least = "" if sums.flop_complete else ">= "
     return (
         int_ranges(sums.ranks, 4),
         size(sums.bytes_min),
         size(sums.bytes_max),
-        "-" if sums.flop_max is None else f"{sums.flop_max:.4g}",
-        "-" if sums.flop_per_byte is None else f"{sums.flop_per_byte:.3g}",
+        "-" if sums.flop_max is None else f"{least}{sums.flop_max:.4g}",
+        "-" if sums.flop_per_byte is None else f"{least}{sums.flop_per_byte:.3g}",
     )
 
 
@@ -100,8 +101,8 @@ def _floors(summary: Summary) -> str:
     ]
     rows.append(("step", _time(summary.floor_ns), "", ""))
     lines = [columns(("phase", "at least", "bytes", "first rank that sets it"), rows), "", *sources]
+    lines.append("being far above a floor locates no bottleneck; it names an amount of time to explain")
     if summary.ceiling_tokens_per_s is not None:
-        lines.append("being far above a floor locates no bottleneck; it names an amount of time to explain")
         ceiling = plain(summary.ceiling_tokens_per_s)
         stages = summary.layout is not None and summary.layout.pipeline > 1
         lines += _wrapped(

@@ -21,6 +21,8 @@ FAR = (
     " A floor is a bound, the bytes are a model, the step is a measurement."
 )
 
+COUNTERS_ALONE = "Counted bytes are a measurement. No ledger was given (`--ledger FILE`): there is no floor."
+
 
 @dataclass(frozen=True)
 class BytesView:
@@ -42,6 +44,8 @@ def bytes_view(diagnosis: Diagnosis) -> BytesView | None:
         lines.append(f"{count(len(known.floors) - FLOORS_SHOWN, 'more floor')} in the JSON (bytes.floors).")
     if known.floors:
         lines.append(FAR)
+    if not known.ledger:
+        lines.append(COUNTERS_ALONE)
     if known.why_no_floor:
         lines.append(f"No floor: {prose(known.why_no_floor)}.")
     lines += [f"**Finding**: {prose(text)}." for text in known.findings]

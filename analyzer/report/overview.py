@@ -72,13 +72,14 @@ def _where(diagnosis: Diagnosis, budget: Budget) -> str:
 
 
 def _with_shares(rows: Sequence[Hypothesis], verdict: str, budget: Budget) -> str:
-    """The hypotheses with that verdict, largest share first; of another rank than the budget's: with it."""
-    mine = [row for row in rows if row.verdict == verdict and row.share is not None]
-    mine.sort(key=lambda row: -(row.share.value if row.share else 0.0))
+    """The hypotheses with that verdict, largest share first, those without one last; of another rank: with it."""
+    mine = [row for row in rows if row.verdict == verdict]
+    mine.sort(key=lambda row: -(row.share.value if row.share else -1.0))
     texts = [
         f"{code(row.id)} {share(row.share.value)}" + _of_what(row, budget)
+        if row.share is not None
+        else f"{code(row.id)} (no share)"
         for row in mine[:IDS_SHOWN]
-        if row.share
     ]
     if verdict == "supported" and not mine:
         return "none"

@@ -23,7 +23,7 @@ TEMPLATE = "SCALING.md.jinja"
 BEHAVIOUR_WORDS = {
     "grows": "**grows with the ranks**",
     "spreads": "shrinks with the ranks",
-    "not told": "not told from constant",
+    "not told": "P not told from 0",
 }
 
 
@@ -155,7 +155,11 @@ def _fit(scaling: Scaling) -> str:
             "none" if fit.serial_share is None else share(fit.serial_share, 2),
             share_interval(fit.serial_share_ci95, bare=True),
         ],
-        ["of S, added by what grows with the ranks, ms", ms(fit.growing_ns), "-"],
+        [
+            "of S, added by what grows with the ranks, ms",
+            ms(fit.growing_ns) if fit.growing_ns > 0 else "none shown to grow",
+            "-",
+        ],
     ]
     if fit.rms_residual_ns is not None:
         rows.append(["root mean square of the residuals, ms", ms(fit.rms_residual_ns), "-"])

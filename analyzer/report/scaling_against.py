@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from analyzer.report.escape import code, prose
 from analyzer.report.numbers import share
-from analyzer.report.scaling_words import ms, of_ranks, ratio_interval
+from analyzer.report.scaling_words import ms, of_ranks, ratio_interval, share_interval
 from analyzer.report.tables import table
 from analyzer.scaling.result import Against, CommonCount
 
@@ -24,7 +24,9 @@ def against_answer(against: Against) -> list[str]:
     if against.speedup_this is not None and against.speedup_other is not None:
         lines.append(
             f"From {of_ranks(against.fewest or 0)} to {against.most} the speedup goes from"
-            f" {against.speedup_other:.3f}x to {against.speedup_this:.3f}x: {_SCALING[against.speedup_change]}"
+            f" {against.speedup_other:.3f}x{ratio_interval(against.speedup_other_ci95)} to"
+            f" {against.speedup_this:.3f}x{ratio_interval(against.speedup_this_ci95)}:"
+            f" {_SCALING[against.speedup_change]}"
             f"{_shares(against)}."
         )
     if opposite(against):
@@ -51,7 +53,10 @@ def _shares(against: Against) -> str:
     this, other = against.serial_share_this, against.serial_share_other
     if this is None or other is None:
         return ""
-    return f"; the fitted serial share goes from {share(other, 2)} to {share(this, 2)}"
+    return (
+        f"; the fitted serial share goes from {share(other, 2)}{share_interval(against.serial_share_other_ci95)} to"
+        f" {share(this, 2)}{share_interval(against.serial_share_this_ci95)}"
+    )
 
 
 def against_table(against: Against) -> str:

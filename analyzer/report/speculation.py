@@ -142,9 +142,12 @@ def _positions(acceptance: Acceptance) -> str:
 
 
 def _positions_note(acceptance: Acceptance) -> str:
+    if all(one.ci95 is None for one in acceptance.positions):
+        return ", without intervals"
+    by = ", with Clopper and\nPearson's 95 % interval"
     if acceptance.requests is not None:
-        return ", of as many trials as requests that resemble themselves leave"
-    return ", cycles taken as independent"
+        return f"{by}, of as many trials as requests that resemble themselves leave"
+    return f"{by}, cycles taken as independent"
 
 
 def _model(acceptance: Acceptance) -> str:

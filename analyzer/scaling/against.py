@@ -23,6 +23,10 @@ def held_against(this: Scaling, name: str, other: Scaling) -> Against:
         most=ends[1] if ends else None,
         speedup_this=speedups[0],
         speedup_other=speedups[1],
+        speedup_this_ci95=_speedup_ci95(mine, ends),
+        speedup_other_ci95=_speedup_ci95(theirs, ends),
+        serial_share_this_ci95=None if this.fit is None else this.fit.serial_share_ci95,
+        serial_share_other_ci95=None if other.fit is None else other.fit.serial_share_ci95,
         speedup_change=_scaling_change(mine, theirs, ends),
         serial_share_this=None if this.fit is None else this.fit.serial_share,
         serial_share_other=None if other.fit is None else other.fit.serial_share,
@@ -52,6 +56,14 @@ def _common(mine: ScalingPoint, theirs: ScalingPoint) -> CommonCount:
 
 def _speedup(points: Sequence[ScalingPoint]) -> float:
     return points[0].mean_step_ns / points[1].mean_step_ns
+
+
+def _speedup_ci95(points: dict[int, ScalingPoint], ends: tuple[int, int] | None) -> Interval | None:
+    return (
+        None
+        if ends is None
+        else product_interval([(_time(points[ends[0]]), 1), (_time(points[ends[1]]), -1)])
+    )
 
 
 def _scaling_change(

@@ -131,6 +131,10 @@ class Against(msgspec.Struct, frozen=True, kw_only=True):
     serial_share_this: float | None
     serial_share_other: float | None
     differences: list[str]  # pins that the studies declare unequally
+    speedup_this_ci95: Interval | None = None
+    speedup_other_ci95: Interval | None = None
+    serial_share_this_ci95: Interval | None = None
+    serial_share_other_ci95: Interval | None = None
 
 
 class Scaling(msgspec.Struct, frozen=True, kw_only=True):

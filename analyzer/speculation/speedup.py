@@ -123,7 +123,7 @@ def _with_speedup(result: Speculation, tokens: Ratio, baseline: Timed, cycle: Ti
         speedup_kind="measurement" if timed_both else "model",
         speedup_because=""
         if between
-        else f"no interval: {result.acceptance.tokens_because}"
+        else f"no interval: {result.acceptance.tokens_because.removesuffix(': there is no interval')}"
         if tokens.variance is None
         else "no interval: fewer than 5 steps in a capture",
         verdict=_verdict(between),

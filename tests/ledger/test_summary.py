@@ -67,6 +67,8 @@ def test_sums_are_per_rank_and_phases_add_their_slowest() -> None:
     assert (first.sums.bytes_min, first.sums.bytes_max) == (7 * GB, 8 * GB)
     assert (first.sums.flop_max, first.sums.flop_per_byte) == (16 * GB, 2.0)
     assert (second.sums.flop_max, second.sums.flop_per_byte) == (None, None)
+    assert [row.sums.flop_complete for row in found.kinds] == [True, False, False]
+    assert not first.sums.flop_complete  # what one entry does not tell is in no sum
     assert (found.total.bytes_min, found.total.bytes_max) == (9 * GB, 11 * GB)
     assert found.floors is not None
     assert [(row.floor_ns, row.rank, row.bytes) for row in found.floors] == [

@@ -102,6 +102,14 @@ def test_no_floor_says_why_and_findings_stand_out() -> None:
     assert lines(found) == ["No floor: no phase matches.", "**Finding**: counted less than modelled."]
 
 
+def test_counters_alone_say_what_they_are_and_what_a_floor_takes() -> None:
+    (line,) = lines(known(ledger=None, ledger_name=None, floors=[]))
+    assert (
+        line == "Counted bytes are a measurement. No ledger was given (`--ledger FILE`): there is no floor."
+    )
+    assert not any("No ledger" in one for one in lines(known()))
+
+
 def test_modelled_and_counted_bytes_stand_side_by_side() -> None:
     counted = MeasuredBytes(
         by="nsight-compute", bytes=9e9, interval=(9e9, 9.5e9), of_kernel_time=0.97, disagreement=-0.1

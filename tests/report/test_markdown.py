@@ -200,6 +200,15 @@ def test_any_name_is_data(name: str) -> None:
     assert len(skeleton(text)) == len(skeleton(render(builder.hostile("name"))))
 
 
+def test_an_open_explanation_without_a_share_is_in_the_answer() -> None:
+    rows = [
+        hypothesis(verdict="inconclusive"),
+        hypothesis(id="kv-context", verdict="inconclusive", share=None),
+    ]
+    answer = render(diagnosis(hypotheses=rows)).split("\n\n")[1]
+    assert re.search(r"\*\*Open\*\*: `launch-bound` [0-9.]+ %, `kv-context` \(no share\)", answer)
+
+
 def test_no_finding_says_so_and_names_the_nearest() -> None:
     open_row = hypothesis(verdict="inconclusive")
     assert "None: no explanation is supported. The largest one left open is `launch-bound`" in render(

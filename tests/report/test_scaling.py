@@ -125,6 +125,11 @@ def test_both_facts_are_told_where_they_go_opposite_ways(found: Scaling) -> None
         " from 20.00 % to 40.00 %."
     ) in text
     assert "Absolute performance improved while scaling got worse" in text
+    ends = {"speedup_other_ci95": (3.9, 4.1), "serial_share_this_ci95": (0.3, 0.5)}
+    held = msgspec.structs.replace(against(8e6, 2e6, "worse"), **ends)
+    text = render_scaling(msgspec.structs.replace(found, against=held))
+    assert "the speedup goes from 4.000x (95 % interval 3.900 to 4.100) to 2.000x:" in text
+    assert "from 20.00 % to 40.00 % (95 % interval 30.00 % to 50.00 %)." in text
     assert "Pinned otherwise: runtime: 1 before, 2 now." in text
     better = render_scaling(msgspec.structs.replace(found, against=against(3e6, 2e6, "better")))
     assert "**scaling got better**" in better and "Absolute performance improved while" not in better

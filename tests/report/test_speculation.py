@@ -46,6 +46,12 @@ def test_a_model_that_does_not_describe_the_counts_is_warned_of() -> None:
     assert "## What it gains" not in text
 
 
+def test_chances_without_intervals_name_no_method() -> None:
+    text = render_speculation(speculate("few.csv", from_histogram("file", {0: 1, 2: 2}, 2)))
+    assert "all before it were. A **measurement**, without intervals:" in text
+    assert "Clopper" not in text
+
+
 def test_totals_refuse_a_chance() -> None:
     text = render_speculation(speculate("totals.json", Totals(1_900, 1_000, 3_000)))
     assert "**2.900 tokens per cycle**, measured over 1,000 cycles." in text

@@ -70,6 +70,7 @@ def test_totals_give_a_speedup_without_an_interval() -> None:
     assert found.speedup == pytest.approx(2.44 * 9 / 16)
     assert (found.speedup_ci95, found.verdict, found.model) == (None, "not told", None)
     assert found.speedup_because.startswith("no interval: totals do not tell")
+    assert found.speedup_because.count("no interval") == 1
 
 
 @pytest.mark.parametrize(

@@ -60,10 +60,10 @@ def _with(known: RankEvidence, id_: str, judged: Judged, at: float) -> RankEvide
     if judged.shares is None:
         told = f"the ledger does not measure it: {judged.why}"
         return replace(known, why_not={**known.why_not, id_: told})
-    what = "bytes" if id_ == BANDWIDTH else "arithmetic"
+    what = "bytes fix" if id_ == BANDWIDTH else "arithmetic fixes"
     basis = Basis(
         "model",
-        f"path time of kernels at {100 * at:g} % of the {PEAKS[id_]} or more, as far as the ledger's {what} fix it;"
+        f"path time of kernels at {100 * at:g} % of the {PEAKS[id_]} or more, as far as the ledger's {what} it;"
         " the value is the middle of the interval",
         "a model: the ledger's figures, not counters",
     )

@@ -101,12 +101,13 @@ def _missing(steps: Steps, told: set[int], here: Sequence[int], known: Mapping[i
     """Which ranks the floor leaves out: it holds over the others all the same."""
     found = []
     for ranks, why in (
-        (sorted(told - set(steps.captured)), "are in the ledger and not in the capture"),
-        (sorted(set(steps.ranks) - told), "are in the capture, and the ledger holds nothing of them"),
-        (sorted(set(here) - set(known)), "have a device whose memory bandwidth is not known"),
+        (sorted(told - set(steps.captured)), "in the ledger and not in the capture"),
+        (sorted(set(steps.ranks) - told), "in the capture, and the ledger holds nothing of it"),
+        (sorted(set(here) - set(known)), "the memory bandwidth of the device is not known"),
     ):
         if ranks:
-            found.append(f"left out: ranks that {why} ({', '.join(map(str, ranks))})")
+            who = "rank" if len(ranks) == 1 else "ranks"
+            found.append(f"left out: {who} {', '.join(map(str, ranks))}: {why}")
     return found
 
 

@@ -26,7 +26,7 @@ CLIENT = "client"
 
 @dataclass(frozen=True)
 class AfterDevice:
-    """What the diagnosis takes from the token logs; nothing without any."""
+    """What the diagnosis takes from the token logs, or says of their absence."""
 
     result: Service | None = None
     tokens: TokenTable | None = None
@@ -68,7 +68,7 @@ def of(
 ) -> AfterDevice:
     """Join the logs with the steps. Raises UsageError where the client boundary is asked for and nothing joins."""
     if not logs:
-        return AfterDevice()
+        return AfterDevice(unmeasured=unmeasured(None))
     path, why = _path_of(joint, [report.rank for report in joint.reports], focus, zero_ns, boundary)
     account = service_account(logs, path, why, clocks)
     if boundary == CLIENT and not account.result.budget:

@@ -22,6 +22,9 @@ CLEARLY = 1.25
 MOST_STEPS_LATE = 4
 TRIES_PER_STEP = 2
 LEAST_TO_JUDGE = 8
+LEAST_COMPLETIONS = 3
+MOST_SCATTER = 0.4
+"""Of a step. At half a step to either side each completion would fit any step as well as its own."""
 EVER = int(np.iinfo(np.int64).max)
 
 
@@ -55,6 +58,21 @@ def by_completion(completion_ns: IntArray, ends_ns: IntArray) -> Assignment:
     near = 2 * np.abs(completion_ns[known] - ends_ns[nearest]) <= length
     step[known[near]] = nearest[near]
     return Assignment(step, "completion", 0, int((step == NO_STEP).sum()))
+
+
+def scatter_of(completion_ns: IntArray, step: IntArray, ends_ns: IntArray) -> int | None:
+    """How far apart completions lie around the ends of their steps, if too far to tell which step each is from.
+
+    Completions of other steps than the capture's lie anywhere between two ends. None: they tell the steps. Between
+    the 10 % and the 90 % quantile, each completion once: tokens of one step are no more than one.
+    """
+    times, first = np.unique(completion_ns, return_index=True)
+    mine = step[first] != NO_STEP
+    if mine.sum() < LEAST_COMPLETIONS or len(ends_ns) < 2:
+        return None
+    low, high = np.quantile(times[mine] - ends_ns[step[first][mine]], (0.1, 0.9))
+    scatter = int(high - low)
+    return scatter if scatter > MOST_SCATTER * np.median(np.diff(ends_ns)) else None
 
 
 def by_emission(

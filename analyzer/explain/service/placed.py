@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from analyzer.explain.service.assign import NO_STEP, Assignment, by_completion, by_emission
+from analyzer.explain.service.assign import NO_STEP, Assignment, by_completion, by_emission, scatter_of
 from analyzer.explain.service.clocks import Offset, compare
 from analyzer.explain.service.device_path import DevicePath
 from analyzer.explain.service.gaps import Way, not_back, way_of
@@ -150,9 +150,22 @@ def _assigned(
         if clocks.client != capture:
             return None, _other("receipts", "client", clocks.client, capture)
         found = by_emission(log.request, not_back(log.request, receipt), ends, whole_requests=_whole(log))
+    doubt = _doubt(found, log, ends)
+    return (None, doubt) if doubt else (found, "")
+
+
+def _doubt(found: Assignment, log: TokenLog, ends_ns: IntArray) -> str:
+    """Why the tokens are not from these steps, or ""."""
     if not (found.step != NO_STEP).any():
-        return None, "none of its tokens is from a step of the capture"
-    return found, ""
+        return "none of its tokens is from a step of the capture"
+    scatter = scatter_of(log.completion_ns, found.step, ends_ns) if found.method == "completion" else None
+    if scatter is None:
+        return ""
+    return (
+        f"its completions scatter by {scatter / 1e6:.3f} ms around the ends of the capture's steps, which come every"
+        f" {float(np.median(np.diff(ends_ns))) / 1e6:.3f} ms: they are of other steps (of another run), or not of the"
+        " device's completion"
+    )
 
 
 def _whole(log: TokenLog) -> bool:

@@ -21,6 +21,11 @@ from analyzer.stats import quantile
 from analyzer.tables import NO_EVENT, TokenTable
 from analyzer.tokens import ABSENT, IntArray, TokenLog
 
+NO_LOG = Unmeasured(
+    what="time from device completion to the client's receipt: no token log was given",
+    how_to_measure="`tracebound collect client`, or a log of your server and client: `--token-log FILE`"
+    " (docs/service.md)",
+)
 INSTANTS = ("completion_ns", "held_ns", "emission_ns", "last_emission_ns", "arrival_ns", "receipt_ns")
 COMPLETION, EMISSION, RECEIPT = "device completion", "server emission", "client receipt"
 
@@ -115,7 +120,7 @@ def _pair(log: str, earlier: str, later: str, offset: Offset) -> ClockPair:
 def unmeasured(service: Service | None) -> list[Unmeasured]:
     """What the token logs, or their absence, leave open."""
     if service is None:
-        return []
+        return [NO_LOG]
     rows = []
     for log in service.logs:
         if not log.joined:

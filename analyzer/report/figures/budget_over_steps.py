@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.axes import Axes
 
 from analyzer.analysis import Analysis
-from analyzer.diagnosis import Budget, Diagnosis, Window
+from analyzer.diagnosis import Budget, Diagnosis, GlobalWindow, Window
 from analyzer.explain.focus import leading_budgets, mean_step
-from analyzer.explain.windows import used_windows
+from analyzer.explain.windows import AnyWindow, chosen_windows
 from analyzer.model import IntArray
 from analyzer.report.budgets import PHASES_IN_FULL
 from analyzer.report.figures.marks import (
@@ -24,7 +25,7 @@ from analyzer.report.figures.marks import (
 )
 from analyzer.report.figures.palette import PATH_FILLS, SMALLER, Fill
 from analyzer.report.figures.sheet import Entry, Sheet
-from analyzer.report.figures.text import boundary_text, shown
+from analyzer.report.figures.text import boundary_text, shown, whose
 from analyzer.report.numbers import count, ms, percent
 
 MOST_COLUMNS = 400
@@ -38,7 +39,7 @@ SMALLER_PARTS = "smaller parts"
 
 @dataclass(frozen=True)
 class Panel:
-    """One phase of one rank. ``parts_ns``: (n, c) path time by category; columns are bins of ``per`` steps."""
+    """A phase of one rank or of all. ``parts_ns``: (n, c) path time by category; columns are bins of ``per`` steps."""
 
     budget: Budget
     index: IntArray  # of the first window of each column
@@ -80,14 +81,20 @@ def draw(analysis: Analysis) -> Sheet | str:
 
 
 def panel_of(diagnosis: Diagnosis, budget: Budget) -> Panel | None:
-    """The steps of one phase of the rank that its budget is of, binned where there are very many."""
-    rank = next((rank for rank in diagnosis.ranks if rank.rank == budget.rank), None)
-    if rank is None:
-        return None
-    windows = [window for window in rank.windows if window.phase == budget.phase and not window.empty]
+    """The steps of one phase that its budget is of, one rank's or those of all, binned where there are very many."""
+    of_rank = next((rank.windows for rank in diagnosis.ranks if rank.rank == budget.rank), None)
+    if of_rank is not None:
+        return _panel(budget, of_rank)
+    if budget.scope == "global" and diagnosis.global_ is not None:
+        return _panel(budget, diagnosis.global_.windows)
+    return None
+
+
+def _panel(budget: Budget, of_all: Sequence[AnyWindow]) -> Panel | None:
+    windows = [window for window in of_all if window.phase == budget.phase and not window.empty]
     if not windows:
         return None
-    used = {window.index for window in used_windows(rank, budget.phase)}
+    used = {window.index for window in chosen_windows(of_all, budget.phase).used}
     per = -(-len(windows) // MOST_COLUMNS)
     starts = np.arange(0, len(windows), per)
     lengths = np.array([window.end_ns - window.start_ns for window in windows], np.int64)
@@ -102,7 +109,7 @@ def panel_of(diagnosis: Diagnosis, budget: Budget) -> Panel | None:
     )
 
 
-def _parts(windows: list[Window]) -> IntArray:
+def _parts(windows: Sequence[Window | GlobalWindow]) -> IntArray:
     return np.array([[window.path_ns.get(name, 0) for name in PATH_FILLS] for window in windows], np.int64)
 
 
@@ -172,7 +179,7 @@ def _panel_title(panel: Panel) -> str:
     if budget.windows_excluded:
         steps += f", {budget.windows_excluded:,} left out"
     mean = ms(budget.step_ns_total, max(budget.windows, 1))
-    return f"Phase {shown(budget.phase, 40)}, rank {budget.rank}: mean step {mean} ms ({steps})"
+    return f"Phase {shown(budget.phase, 40)}, {whose(budget)}: mean step {mean} ms ({steps})"
 
 
 def _note(panels: list[Panel]) -> str:
@@ -200,7 +207,7 @@ def _alt_text(panels: list[Panel]) -> str:
         budget = panel.budget
         name, part = max(budget.path_ns_total.items(), key=lambda item: item[1])
         parts.append(
-            f"phase {shown(budget.phase, 40)} on rank {budget.rank}: {count(budget.windows, 'step')}, mean"
+            f"phase {shown(budget.phase, 40)}, {whose(budget)}: {count(budget.windows, 'step')}, mean"
             f" {ms(budget.step_ns_total, max(budget.windows, 1))} ms, largest part {name}"
             f" ({percent(part, budget.step_ns_total)})"
         )

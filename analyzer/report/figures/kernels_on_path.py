@@ -6,18 +6,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 from matplotlib.axes import Axes
 
 from analyzer.analysis import Analysis
 from analyzer.categories import DEVICE_CATEGORIES
 from analyzer.diagnosis import Budget, Diagnosis
 from analyzer.explain.focus import leading_budgets
-from analyzer.explain.windows import used_windows
+from analyzer.explain.windows import chosen_windows, used_windows
 from analyzer.model import NO_NAME
 from analyzer.report.figures.marks import areas, plain_ticks, scale_of
 from analyzer.report.figures.palette import FAMILY_COLOURS, SMALLER, Fill, family
 from analyzer.report.figures.sheet import SMALL_POINTS, Entry, Sheet
-from analyzer.report.figures.text import boundary_text, fitted, middle_fitted, shown
+from analyzer.report.figures.text import boundary_text, fitted, middle_fitted, shown, whose
 from analyzer.report.numbers import count, ms, percent
 from analyzer.tables import SegmentTable
 
@@ -44,22 +45,25 @@ class Bar:
 
 def draw(analysis: Analysis) -> Sheet | str:
     """Bars by name and by class of the phase with the most time; a text says why there is nothing."""
-    diagnosis, table = analysis.diagnosis, analysis.segment_table
-    budget = next((row for row in leading_budgets(diagnosis.budget) if row.rank is not None), None)
-    if table is None or budget is None:
+    diagnosis = analysis.diagnosis
+    budget = next(iter(leading_budgets(diagnosis.budget)), None)
+    if budget is None:
+        return "no step was found on any rank"
+    table = analysis.segment_table if budget.rank is not None else analysis.global_segments
+    if table is None:
         return "the path segments are not part of this result"
     totals = path_by_name(diagnosis, table, budget)
     if not totals:
-        return f"no device work lies on the path of phase {shown(budget.phase, 40)}, rank {budget.rank}"
+        return f"no device work lies on the path of phase {shown(budget.phase, 40)}, {whose(budget)}"
     names, classes = _bars(diagnosis, budget, totals)
     largest = names[0]
     sheet = Sheet(
         title="Device work that the step waited for",
-        subtitle=f"Path time per step and share of the step: phase {shown(budget.phase, 40)}, rank {budget.rank},"
+        subtitle=f"Path time per step and share of the step: phase {shown(budget.phase, 40)}, {whose(budget)},"
         f" mean of {count(budget.windows, 'step')} of {ms(budget.step_ns_total, budget.windows)} ms; boundary: "
         f"{boundary_text(diagnosis)}.",
         data_in=0.8 + 0.36 * max(len(names), 5),
-        alt_text=f"Path time of device work by name and by class, phase {shown(budget.phase, 40)}, rank {budget.rank}."
+        alt_text=f"Path time of device work by name and by class, phase {shown(budget.phase, 40)}, {whose(budget)}."
         f" The largest: {largest.label}.",
     )
     left, right = sheet.figure.subplots(1, 2, width_ratios=(2.4, 1))
@@ -74,12 +78,12 @@ def draw(analysis: Analysis) -> Sheet | str:
 
 
 def path_by_name(diagnosis: Diagnosis, table: SegmentTable, budget: Budget) -> dict[str, int]:
-    """Path time in ns of device work by name, largest first, over the steps of a budget of one rank."""
-    rank = next(rank for rank in diagnosis.ranks if rank.rank == budget.rank)
-    windows = [window.index for window in used_windows(rank, budget.phase)]
+    """Path time in ns of device work by name, largest first, over the steps of a budget.
+
+    ``table``: of one rank's budget the segments, of all ranks' those of the path through all.
+    """
     rows = np.flatnonzero(
-        (table.rank == rank.rank)
-        & np.isin(table.window, windows)
+        _of_whom(diagnosis, table, budget)
         & np.isin(table.category, [int(category) for category in DEVICE_CATEGORIES])
     )
     totals: dict[str, int] = {}
@@ -94,8 +98,19 @@ def path_by_name(diagnosis: Diagnosis, table: SegmentTable, budget: Budget) -> d
     )
 
 
+def _of_whom(diagnosis: Diagnosis, table: SegmentTable, budget: Budget) -> npt.NDArray[np.bool_]:
+    """Which segments are of the windows that the budget rests on."""
+    if budget.rank is None:
+        windows = diagnosis.global_.windows if diagnosis.global_ is not None else []
+        return np.isin(table.window, [one.index for one in chosen_windows(windows, budget.phase).used])
+    rank = next(rank for rank in diagnosis.ranks if rank.rank == budget.rank)
+    used = [window.index for window in used_windows(rank, budget.phase)]
+    mine: npt.NDArray[np.bool_] = (table.rank == rank.rank) & np.isin(table.window, used)
+    return mine
+
+
 def _bars(diagnosis: Diagnosis, budget: Budget, totals: Mapping[str, int]) -> tuple[list[Bar], list[Bar]]:
-    class_of = {row.name: row.class_ for row in diagnosis.kernels if row.rank == budget.rank}
+    class_of = {row.name: row.class_ for row in diagnosis.kernels if budget.rank in (None, row.rank)}
     by_class: dict[str, int] = {}
     for name, path_ns in totals.items():
         key = class_of.get(name, UNKNOWN)

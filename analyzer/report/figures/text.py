@@ -9,7 +9,7 @@ from __future__ import annotations
 import unicodedata
 from functools import cache, lru_cache
 
-from analyzer.diagnosis import Diagnosis
+from analyzer.diagnosis import Budget, Diagnosis
 from analyzer.report.escape import visible
 from analyzer.report.labels import BOUNDARY_WORDS
 
@@ -35,6 +35,11 @@ def _needs_spelling(char: str) -> bool:
 
 def _right_to_left(char: str) -> bool:
     return unicodedata.bidirectional(char) in {"R", "AL", "AN"}
+
+
+def whose(budget: Budget) -> str:
+    """Whose steps a budget is of."""
+    return "all ranks" if budget.rank is None else f"rank {budget.rank}"
 
 
 def shown(text: str, limit: int = 90) -> str:

@@ -169,8 +169,8 @@ def test_ranks_that_one_side_lacks_are_left_out_and_named() -> None:
     found = floor_of(made, steps(20, (0, 1)), r0=TB_PER_S, r1=TB_PER_S)
     assert (found.ranks, found.floor_ns) == ([0], 4e6)
     assert found.notes == [
-        "left out: ranks that are in the ledger and not in the capture (2)",
-        "left out: ranks that are in the capture, and the ledger holds nothing of them (1)",
+        "left out: rank 2: in the ledger and not in the capture",
+        "left out: rank 1: in the capture, and the ledger holds nothing of it",
     ]
 
 
@@ -178,7 +178,7 @@ def test_a_rank_of_unknown_bandwidth_is_left_out_and_named() -> None:
     made = ledger(phase("decode", entry(4 * GB, [0, 1])))
     found = floor_of(made, steps(20, (0, 1)), r0=TB_PER_S)
     assert (found.ranks, found.notes) == (
-        [0], ["left out: ranks that have a device whose memory bandwidth is not known (1)"],
+        [0], ["left out: rank 1: the memory bandwidth of the device is not known"],
     )  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from analyzer.explain.service.assign import NO_STEP, Assignment, by_completion, by_emission
+from analyzer.explain.service.assign import NO_STEP, Assignment, by_completion, by_emission, scatter_of
 from analyzer.tokens import ABSENT, IntArray
 
 ENDS = np.array([100, 211, 309, 425, 508, 619, 731, 806, 917, 1013], np.int64)
@@ -24,6 +24,18 @@ def test_a_completion_belongs_to_the_step_that_ends_nearest() -> None:
     found = by_completion(np.array([101, 309, 261, 1060, 1100, ABSENT]), ENDS)
     assert found.step.tolist() == [0, 2, 2, 9, NO_STEP, NO_STEP]
     assert (found.method, found.outside) == ("completion", 2)
+
+
+def test_completions_of_other_steps_scatter_between_the_ends() -> None:
+    def scatter(completion: IntArray) -> int | None:
+        return scatter_of(completion, by_completion(completion, ENDS).step, ENDS)
+
+    assert scatter(ENDS + np.arange(10) % 4 * 10) is None  # by up to 30 of 102
+    assert scatter(ENDS[:5] + np.array([40, -40, 40, -40, 0])) == 80
+    others = 90 + 37 * np.arange(20)  # steps of 37
+    found = scatter(others)
+    assert found is not None and found > 60
+    assert scatter(np.repeat(others[:2], 8)) is None  # two completions tell nothing
 
 
 def test_an_emission_follows_the_last_complete_step() -> None:

@@ -234,6 +234,25 @@ def test_completions_of_the_log_are_held_against_the_capture(
     )
 
 
+def test_without_a_log_the_way_to_the_client_is_unmeasured(capture: Capture) -> None:
+    rows = pipeline.analyze(capture, own_changes=False).diagnosis.unmeasured
+    (row,) = [row for row in rows if "client's receipt" in row.what]
+    assert "--token-log" in row.how_to_measure
+
+
+def test_a_log_of_another_run_is_not_joined(capture: Capture, complete: list[int], tmp_path: Path) -> None:
+    """Steps 2.3 times as long: their completions lie anywhere in the steps of the capture."""
+    step = (complete[-1] - complete[0]) * 23 // (10 * (len(complete) - 1))
+    times = [complete[0] + number * step for number in range(len(complete))]
+    rows = [("r", number, end, end + 20, end + 90) for number, end in enumerate(times)]
+    analysis = joined(capture, log_of(tmp_path, rows), token_clocks=ONE)
+    (log,) = service_of(analysis).logs
+    assert (log.joined, log.tokens_joined) == (False, 0)
+    assert "of another run" in log.why_not_joined
+    assert output_path(analysis).scope != "client"
+    assert any(log.path in row.what for row in analysis.diagnosis.unmeasured)
+
+
 def test_all_ranks_are_joined_on_their_global_path(tmp_path: Path) -> None:
     capture = two_gpus(tmp_path)
     complete = ends(pipeline.analyze(capture, own_changes=False))

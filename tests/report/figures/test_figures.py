@@ -42,7 +42,7 @@ from analyzer.report.labels import DEVICE_PATH
 from analyzer.tables import QueueTable
 from tests.report import builder
 from tests.report.builder import MS
-from tests.report.figures import tables
+from tests.report.figures import rank_tables, tables
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -374,6 +374,32 @@ def test_names_beyond_the_top_are_summed() -> None:
     assert len(rectangles(left)) == 13
     assert sum(r - low for low, r, _, _ in rectangles(left)) == pytest.approx(12.5 / 3)  # ms per step
     assert sum(r - low for low, r, _, _ in rectangles(right)) == pytest.approx(12.5 / 3)
+
+
+def test_all_ranks_together_have_their_steps_and_their_device_work() -> None:
+    """The budget of all ranks: its steps, and the device work on the path through them, whoever did it."""
+    joint = rank_tables.joint(path_ns=builder.path(kernel=9 * MS, collective_transfer=MS))
+    assert joint.diagnosis.global_ is not None and joint.global_segments is not None
+    (step,) = joint.diagnosis.global_.windows
+    budget = builder.budget(
+        rank=None,
+        scope="global",
+        phase=step.phase,
+        windows=1,
+        step_ns_total=10 * MS,
+        path_ns_total=step.path_ns,
+    )
+    diagnosis = msgspec.structs.replace(joint.diagnosis, budget=[budget])
+    analysis = Analysis(diagnosis, joint.segment_table, global_segments=joint.global_segments)
+    (ax,) = sheet_of(budget_over_steps, analysis).figure.axes
+    assert ax.get_title("left").startswith(f"Phase {step.phase}, all ranks: mean step 10.000 ms (1 step")
+    heights = [top - bottom for _, _, bottom, top in rectangles(ax, PATH_FILLS["kernel"].colour)]
+    assert heights == pytest.approx([9.0])
+    totals = kernels_on_path.path_by_name(diagnosis, joint.global_segments, budget)
+    assert sum(totals.values()) == 10 * MS
+    assert "all ranks, mean of 1 step of 10.000 ms" in sheet_of(kernels_on_path, analysis).subtitle
+    without = Analysis(diagnosis, joint.segment_table)
+    assert kernels_on_path.draw(without) == "the path segments are not part of this result"
 
 
 def test_kernels_and_classes_agree_with_the_budget(tmp_path: Path) -> None:

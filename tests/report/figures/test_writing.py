@@ -8,7 +8,7 @@ import pytest
 
 from analyzer.analysis import Analysis
 from analyzer.report import outputs
-from analyzer.report.figures import NAMES, SUFFIXES, Drawn, Figures, NotDrawn, file_names
+from analyzer.report.figures import NAMES, OF_TOKENS, SUFFIXES, Drawn, Figures, NotDrawn, file_names
 from tests.cli.conftest import run
 from tests.report import builder
 from tests.report.figures import tables
@@ -93,4 +93,4 @@ def test_each_figure_is_described() -> None:
     guide = Path(__file__).parents[3] / "docs" / "reading-a-diagnosis.md"
     section = guide.read_text(encoding="utf-8").split("\n## Figures\n")[1].split("\n## ")[0]
     rows = [line.split("`")[1] for line in section.splitlines() if line.startswith("| `")]
-    assert rows == list(NAMES)
+    assert rows == [*NAMES, *OF_TOKENS]
