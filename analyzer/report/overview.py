@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from analyzer.categories import CATEGORY_NAMES, EXPOSURE_NAMES
-from analyzer.diagnosis import Budget, Diagnosis, Hypothesis
+from analyzer.diagnosis import Budget, Diagnosis, Hypothesis, Share
 from analyzer.report import whole_capture
 from analyzer.report.budgets import disagreement, leading
 from analyzer.report.category_words import category_words
@@ -72,11 +72,14 @@ def _where(diagnosis: Diagnosis, budget: Budget) -> str:
 
 
 def _with_shares(rows: Sequence[Hypothesis], verdict: str, budget: Budget) -> str:
-    """The hypotheses with that verdict, largest share first, those without one last; of another rank: with it."""
+    """The hypotheses with that verdict, largest share first, those without one last; of another rank: with it.
+
+    Of an open one both ends: a value between them would pass for what is known.
+    """
     mine = [row for row in rows if row.verdict == verdict]
     mine.sort(key=lambda row: -(row.share.value if row.share else -1.0))
     texts = [
-        f"{code(row.id)} {share(row.share.value)}" + _of_what(row, budget)
+        f"{code(row.id)} {_share_in_short(row.share, verdict)}" + _of_what(row, budget)
         if row.share is not None
         else f"{code(row.id)} (no share)"
         for row in mine[:IDS_SHOWN]
@@ -84,6 +87,11 @@ def _with_shares(rows: Sequence[Hypothesis], verdict: str, budget: Budget) -> st
     if verdict == "supported" and not mine:
         return "none"
     return ", ".join(texts)
+
+
+def _share_in_short(of: Share, verdict: str) -> str:
+    low, high = of.interval
+    return f"{share(low)[:-2]} to {share(high)}" if verdict == "inconclusive" else share(of.value)
 
 
 def _of_what(row: Hypothesis, budget: Budget) -> str:

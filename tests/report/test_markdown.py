@@ -206,7 +206,7 @@ def test_an_open_explanation_without_a_share_is_in_the_answer() -> None:
         hypothesis(id="kv-context", verdict="inconclusive", share=None),
     ]
     answer = render(diagnosis(hypotheses=rows)).split("\n\n")[1]
-    assert re.search(r"\*\*Open\*\*: `launch-bound` [0-9.]+ %, `kv-context` \(no share\)", answer)
+    assert re.search(r"\*\*Open\*\*: `launch-bound` [0-9.]+ to [0-9.]+ %, `kv-context` \(no share\)", answer)
 
 
 def test_no_finding_says_so_and_names_the_nearest() -> None:
