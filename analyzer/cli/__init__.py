@@ -240,7 +240,8 @@ def demo(
 ) -> None:
     """Write the example captures.
 
-    A small decode loop on 8 ranks, eager and captured in CUDA graphs: what README and docs use.
+    A small decode loop on 8 ranks, eager and captured in CUDA graphs, and what a diagnosis of it can be given besides:
+    what README and docs use.
     """
     with ending(debug=debug):
         from analyzer import example
