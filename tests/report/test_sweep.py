@@ -111,6 +111,19 @@ def test_figures_overlap_nowhere_and_tell_their_parts_apart(case: object, name: 
             assert too_alike([entry.fill for entry in entries], 15, 9, 20) == []
 
 
+def test_a_legend_holds_what_is_drawn() -> None:
+    def lines_of(case: Sweep) -> list[str]:
+        with drawing():
+            sheet = importlib.import_module("analyzer.report.sweep_figures.step_over_context").draw(case)
+            return [entry.label for entry in sheet.legends[1][1]]
+
+    both, attention = ["fitted line", "two points: no line"], "attention and KV-cache kernels"
+    assert lines_of(grid()) == [*both, attention]
+    assert lines_of(flat()) == [both[1], attention]
+    three = sweep([run(f"c{context}", 60, context=context) for context in (1_000, 2_000, 64_000)])
+    assert lines_of(three) == [both[0], attention]
+
+
 def test_figures_are_drawn_described_and_the_same_again() -> None:
     found = figures(grid())
     assert (found.not_drawn, [one.name for one in found.drawn]) == ((), list(NAMES))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -23,7 +23,6 @@ BAR = 0.035
 AXIS_WORDS = {"context": "context, tokens", "batch": "batch, sequences"}
 PER = {"context": 1_000.0, "batch": 1.0}
 FIT = Fill("#000000")
-ATTENTION = Fill("#469358")
 ATTENTION = Fill("#469358")
 
 
@@ -53,13 +52,18 @@ def draw_axis(sweep: Sweep, axis: Axis) -> Sheet | str:
     for row in grid:
         row[0].set_ylabel("mean step, ms")
     sheet.legends.append(("What bounds the step", _entries(cells, lines)))
-    lines_shown = [
-        Entry("fitted line", FIT, width=1.2),
-        Entry("two points: no line", FIT, width=1.2, dashes="--"),
-        Entry("attention and KV-cache kernels", ATTENTION, width=1.6),
+    two = [line.finding == "two points" for line in lines]
+    may_be = [
+        (not all(two), Entry("fitted line", FIT, width=1.2)),
+        (any(two), Entry("two points: no line", FIT, width=1.2, dashes="--")),
+        (_attends(cells, lines), Entry("attention and KV-cache kernels", ATTENTION, width=1.6)),
     ]
-    sheet.legends.append(("", lines_shown))
+    sheet.legends.append(("", [entry for drawn, entry in may_be if drawn]))
     return sheet
+
+
+def _attends(cells: Mapping[str, Cell], lines: Sequence[Line]) -> bool:
+    return any(cells[name].attention_ns is not None for line in lines for name in line.cells)
 
 
 def _panel(ax: Axes, line: Line, cells: Sequence[Cell], top_ns: float) -> None:
