@@ -38,7 +38,7 @@ def product_interval(factors: Sequence[tuple[Uncertain, int]]) -> Interval | Non
             return None
         value *= one.value**power
         parts.append((power**2 * one.variance / one.value**2, one.dof))
-    margin = _margin(parts)
+    margin = margin_of(parts)
     return value * math.exp(-margin), value * math.exp(margin)
 
 
@@ -46,7 +46,7 @@ def difference_interval(first: Uncertain, second: Uncertain) -> Interval | None:
     """95 % interval of ``first - second``. None where a variance is not known."""
     if first.variance is None or second.variance is None:
         return None
-    margin = _margin([(first.variance, first.dof), (second.variance, second.dof)])
+    margin = margin_of([(first.variance, first.dof), (second.variance, second.dof)])
     difference = float(Fraction(first.value) - Fraction(second.value))
     return difference - margin, difference + margin
 
@@ -55,11 +55,11 @@ def interval(one: Uncertain) -> Interval | None:
     """95 % interval of the value itself. None where its variance is not known."""
     if one.variance is None:
         return None
-    margin = _margin([(one.variance, one.dof)])
+    margin = margin_of([(one.variance, one.dof)])
     return one.value - margin, one.value + margin
 
 
-def _margin(parts: Sequence[tuple[float, float]]) -> float:
+def margin_of(parts: Sequence[tuple[float, float]]) -> float:
     """Half the interval of a sum of independent errors, of (variance, degrees of freedom) each."""
     whole = sum(variance for variance, _ in parts)
     if whole == 0:

@@ -91,10 +91,9 @@ class RankBytes(msgspec.Struct, frozen=True, kw_only=True):
     flop: int | None
     flop_complete: bool | None  # whether every entry tells its own
     flop_per_byte: float | None
-    ridge_flop_per_byte: (
-        float | None
-    )  # at which memory and arithmetic take equally long, of the dtype with most flop
-    ridge_dtype: str | None
+    ridge_flop_per_byte: float | None  # at which memory and arithmetic take equally long
+    ridge_dtype: str | None  # the one with most flop
+    peak_source: str | None = None  # where the arithmetic peak behind the ridge is from
     near_bandwidth_modelled: Share | None  # share of the step
     near_peak_modelled: Share | None
 

@@ -223,6 +223,9 @@ def _sources(known: Bytes) -> list[str]:
     lines = []
     if known.ledger is not None:
         lines.append(f"Ledger {code(known.ledger)}: {prose(known.ledger_name or '')}. Its bytes are a model.")
+    peaks = dict.fromkeys(row.peak_source for row in known.ranks if row.peak_source)
+    if peaks:
+        lines.append(f"Arithmetic peaks behind the ridge, dense: {'; '.join(map(prose, peaks))}.")
     for source in known.counters:
         if source.kind == "gpu-metrics":
             names = ", ".join(code(name) for name in source.names)

@@ -1,15 +1,13 @@
-"""Writing SWEEP.md and ``sweep/`` so that a killed run leaves no half file."""
+"""SWEEP.md and ``sweep/``."""
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
-from analyzer.report.escape import visible
-from analyzer.report.figures import FOLDER as FIGURES
-from analyzer.report.figures import Figures, figure_links, file_names
-from analyzer.report.outputs import publish_figures, staging_folder
+from analyzer.report.figures import Figures
+from analyzer.report.studies import table_bytes, write_study
 from analyzer.report.sweep import render_sweep
 from analyzer.report.sweep_figures import NAMES
 from analyzer.swept import Cell, Estimated, Sweep
@@ -29,46 +27,13 @@ def write_sweep(sweep: Sweep, directory: Path, figures: Figures | None = None) -
 
     Figures of an earlier run that are not written now are removed, also without ``figures``.
     """
-    with staging_folder(directory) as staging:
-        _fill(sweep, staging, figures or Figures())
-        _publish(staging, directory)
-    return directory / REPORT
-
-
-def _fill(sweep: Sweep, staging: Path, figures: Figures) -> None:
-    folder = staging / FOLDER
-    (folder / FIGURES).mkdir(parents=True)
-    (folder / JSON).write_bytes(sweep.to_json())
     categories = list(sweep.cells[0].mean_ns)
-    _write(folder / CELLS, (*CELL_COLUMNS, *categories), (_cell(one, categories) for one in sweep.cells))
-    _write(folder / SLOPES, SLOPE_COLUMNS, _slopes(sweep))
-    for name, data in figures.files().items():
-        (folder / FIGURES / name).write_bytes(data)
-    text = render_sweep(sweep, figure_links(figures.drawn, f"{FOLDER}/{FIGURES}"), figures.not_drawn)
-    (staging / REPORT).write_text(text, encoding="utf-8", newline="\n")
-
-
-def _publish(staging: Path, directory: Path) -> None:
-    """The old report goes first and the new one comes last: where it stands, all beside it belongs to it."""
-    (directory / FOLDER).mkdir(exist_ok=True)
-    (directory / REPORT).unlink(missing_ok=True)
-    for name in (JSON, CELLS, SLOPES):
-        (staging / FOLDER / name).replace(directory / FOLDER / name)
-    publish_figures(staging / FOLDER / FIGURES, directory / FOLDER / FIGURES, file_names(NAMES))
-    (staging / REPORT).replace(directory / REPORT)
-
-
-def _write(path: Path, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(columns)
-        writer.writerows([_field(value) for value in row] for row in rows)
-
-
-def _field(value: object) -> object:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return visible(value) if isinstance(value, str) else value
+    files = {
+        JSON: sweep.to_json(),
+        CELLS: table_bytes((*CELL_COLUMNS, *categories), (_cell(one, categories) for one in sweep.cells)),
+        SLOPES: table_bytes(SLOPE_COLUMNS, _slopes(sweep)),
+    }
+    return write_study(directory, REPORT, FOLDER, files, figures, NAMES, partial(render_sweep, sweep))
 
 
 def _cell(one: Cell, categories: Sequence[str]) -> list[object]:

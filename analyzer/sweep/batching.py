@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from scipy.special import stdtrit
 
 from analyzer.calculators.decoding import batching as modelled
 from analyzer.calculators.memory import NS_PER_S
-from analyzer.fits import LEVEL, run_mean
+from analyzer.fits import run_mean
 from analyzer.sweep.cells import CellData
 from analyzer.sweep.phases import generates
 from analyzer.swept import Batching, BatchPoint, Estimated
+from analyzer.uncertain import margin_of
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class _Pooled:
     def ci95(self) -> tuple[float, float] | None:
         if not self.dof:
             return None
-        margin = float(stdtrit(self.dof, (1 + LEVEL) / 2)) * math.sqrt(self.variance)
+        margin = margin_of([(self.variance, self.dof)])
         return self.mean - margin, self.mean + margin
 
 
@@ -119,17 +119,8 @@ def _marginal(one: _Pooled, two: _Pooled) -> Estimated:
     value = (two.mean - one.mean) / added
     if not (one.dof and two.dof):
         return Estimated(value=value, ci95=None)
-    margin = _margin(one.variance, one.dof, two.variance, two.dof) / added
+    margin = margin_of([(one.variance, one.dof), (two.variance, two.dof)]) / added
     return Estimated(value=value, ci95=(value - margin, value + margin))
-
-
-def _margin(variance: float, dof: float, other: float, other_dof: float) -> float:
-    """Half the 95 % interval of a difference of two independent means (Welch)."""
-    whole = variance + other
-    if whole == 0:
-        return 0.0
-    freedom = whole**2 / (variance**2 / dof + other**2 / other_dof)
-    return float(stdtrit(freedom, (1 + LEVEL) / 2)) * math.sqrt(whole)
 
 
 def _union(one: _Pooled, experts: tuple[int, int] | None) -> float | None:
@@ -141,7 +132,7 @@ def _union(one: _Pooled, experts: tuple[int, int] | None) -> float | None:
 def _rises(one: _Pooled, two: _Pooled) -> bool:
     """Whether the larger batch is shown to have the higher aggregate rate."""
     gain = math.log(two.batch / one.batch) + math.log(one.mean / two.mean)
-    margin = _margin(one.variance / one.mean**2, one.dof, two.variance / two.mean**2, two.dof)
+    margin = margin_of([(run.variance / run.mean**2, run.dof) for run in (one, two)])
     return gain - margin > 0
 
 

@@ -36,8 +36,8 @@ def rank(number: int = 0, **changes: Any) -> RankBytes:
             KindBytes(phase="layers", kind="kv-cache", bytes=2_000_000_000, basis=["model"], sources=["formula"]),
         ],
         "floor_ns": 5e6, "kernel_ns": 15e6, "measured": [], "flop": 20_000_000_000, "flop_complete": True,
-        "flop_per_byte": 2.0, "ridge_flop_per_byte": 494.5, "ridge_dtype": "bf16", "near_bandwidth_modelled": None,
-        "near_peak_modelled": None,
+        "flop_per_byte": 2.0, "ridge_flop_per_byte": 494.5, "ridge_dtype": "bf16", "peak_source": "by hand",
+        "near_bandwidth_modelled": None, "near_peak_modelled": None,
     }  # fmt: skip
     return RankBytes(**{**values, **changes})
 
@@ -144,8 +144,9 @@ def test_sources_say_what_kind_of_number_they_bring() -> None:
     view = bytes_view(diagnosis(bytes=known(counters=sources)))
     assert view is not None
     assert "Its bytes are a model" in view.sources[0]
-    assert "Not by name in this trace: `gone`" in view.sources[1]
-    assert "no real export" in view.sources[2]
+    assert view.sources[1] == "Arithmetic peaks behind the ridge, dense: by hand."
+    assert "Not by name in this trace: `gone`" in view.sources[2]
+    assert "no real export" in view.sources[3]
 
 
 def test_texts_of_files_are_data() -> None:

@@ -47,6 +47,7 @@ def rank_bytes(
         flop_per_byte=sum(flop) / total if flop and total else None,
         ridge_flop_per_byte=ridge,
         ridge_dtype=dtype,
+        peak_source=None if ridge is None else roof.peak_source,
         near_bandwidth_modelled=None if rates is None else _share(rates.bandwidth),
         near_peak_modelled=None if rates is None else _share(rates.compute),
     )

@@ -45,11 +45,6 @@ class Counters:
     tensor: Samples | None = None
     beyond_peak: int = 0  # rows whose counted bytes do not fit their duration
 
-    @property
-    def any_bandwidth(self) -> bool:
-        """Whether a share of the bandwidth is known of any row."""
-        return self.codes.bandwidth is not None
-
 
 @dataclass(frozen=True)
 class RankRates:

@@ -110,6 +110,7 @@ def test_arithmetic_intensity_is_flop_over_bytes(
     assert row.flop_per_byte == pytest.approx(expected, abs=0.03)
     assert row.ridge_flop_per_byte == pytest.approx(206.04, abs=0.01)
     assert (row.ridge_dtype, row.flop_complete) == ("bf16", True)
+    assert row.peak_source
 
 
 def bytes_of(tmp_path: Path, made: Ledger, **options: object) -> Bytes:
