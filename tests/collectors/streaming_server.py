@@ -164,15 +164,11 @@ class Server:
 
 
 def requests(connection: socket.socket) -> Iterator[tuple[dict[str, str], dict[str, Any]]]:
-    """Requests of one connection until it is closed."""
+    """Requests of one connection until it is closed; one that was cut inside its head or its body is none."""
     held = b""
     while True:
         while b"\r\n\r\n" not in held:
-            try:
-                more = connection.recv(65536)
-            except OSError:
-                return
-            if not more:
+            if not (more := received(connection)):
                 return
             held += more
         head, held = held.split(b"\r\n\r\n", 1)
@@ -183,9 +179,19 @@ def requests(connection: socket.socket) -> Iterator[tuple[dict[str, str], dict[s
         headers[":path"] = lines[0].split()[1]
         length = int(headers["content-length"])
         while len(held) < length:
-            held += connection.recv(65536)
+            if not (more := received(connection)):
+                return
+            held += more
         body, held = held[:length], held[length:]
         yield headers, json.loads(body)
+
+
+def received(connection: socket.socket) -> bytes:
+    """What came next; nothing once the connection is closed or reset, by either side."""
+    try:
+        return connection.recv(65536)
+    except OSError:
+        return b""
 
 
 class Proxy:
