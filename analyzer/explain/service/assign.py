@@ -12,7 +12,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from analyzer.tokens import ABSENT, IntArray
 
@@ -95,7 +94,7 @@ def by_emission(
         (number * usual // TRIES_PER_STEP, usual) for number in range(MOST_STEPS_LATE * TRIES_PER_STEP + 1)
     ]
     for delay, after_end in [*late, (0, EVER)]:
-        found, ambiguous = _latest(request[first], emission_ns[first], ends_ns, delay, after_end)
+        found, ambiguous = latest_steps(request[first], emission_ns[first], ends_ns, delay, after_end)
         tries.append((found, ambiguous))
     spread_out = [_spread_out(found, request[first], together) for found, _ in tries]
     perfect = [
@@ -168,7 +167,7 @@ def _spread(step: IntArray, emission_ns: IntArray, ends_ns: IntArray) -> float:
     return max(float(high - low), 1.0)
 
 
-def _latest(
+def latest_steps(
     request: IntArray, emission_ns: IntArray, ends_ns: IntArray, delay_ns: int, after_end_ns: int
 ) -> tuple[IntArray, int]:
     """The last step at least ``delay_ns`` before each emission; of tokens that share one the earlier ones go back.
@@ -177,27 +176,16 @@ def _latest(
     """
     due = emission_ns - delay_ns
     step = np.searchsorted(ends_ns, due, side="right") - 1
-    step[due - ends_ns[-1] > after_end_ns] = len(ends_ns)  # from a step after the last window
     result = np.full(len(step), NO_STEP, np.int64)
-    ambiguous = 0
-    edges = np.flatnonzero(np.diff(request, prepend=request[0] - 1, append=request[-1] + 1))
-    for low, high in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
-        result[low:high], unclear = _one_request(step[low:high], len(ends_ns))
-        ambiguous += unclear
-    return result, ambiguous
-
-
-def _one_request(latest: IntArray, count: int) -> tuple[npt.NDArray[np.int64], int]:
-    """Strictly increasing steps, each as late as its token and those after it allow."""
-    inside = latest < count
-    last = int(inside.sum())  # emissions are in order: those beyond the windows come last
-    n = len(latest)
-    result = np.full(n, NO_STEP, np.int64)
-    if not last:
+    inside = np.flatnonzero(due - ends_ns[-1] <= after_end_ns)  # of each request those that come first
+    if not len(inside):
         return result, 0
-    # k_i <= latest_i and k_i <= k_(i+1) - 1: with k_i - i non-decreasing from behind, a running minimum
-    numbered = latest[:last] - np.arange(last)
-    allowed = np.minimum.accumulate(numbered[::-1])[::-1] + np.arange(last)
-    result[:last] = np.maximum(allowed, NO_STEP)
-    pushed_out = int(((allowed < 0) & (latest[:last] >= 0)).sum())
-    return result, pushed_out
+    first = np.diff(request[inside], prepend=request[inside[0]] - 1) != 0
+    number = np.cumsum(first) - 1
+    place = np.arange(len(inside)) - np.flatnonzero(first)[number]
+    # Strictly increasing steps, each as late as its token and those after it allow: k_i <= latest_i and
+    # k_i <= k_(i+1) - 1, so k_i - i is a running minimum from behind. Requests lie too far apart to touch.
+    shift = number * (len(ends_ns) + len(step) + 1) - place
+    allowed = np.minimum.accumulate((step[inside] + shift)[::-1])[::-1] - shift
+    result[inside] = np.maximum(allowed, NO_STEP)
+    return result, int(((allowed < 0) & (step[inside] >= 0)).sum())

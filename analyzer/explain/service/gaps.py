@@ -93,12 +93,13 @@ def _at_most(values: IntArray, later: list[IntArray]) -> IntArray:
 
 
 def not_back(request: IntArray, values: IntArray) -> IntArray:
-    """Known values that do not go back within a request."""
+    """Known values that do not go back within a request; ``request``: (n,) ascending."""
     result = values.copy()
-    edges = np.flatnonzero(np.diff(request, prepend=-1, append=-1))
-    for low, high in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
-        known = low + np.flatnonzero(values[low:high] != ABSENT)
-        result[known] = np.maximum.accumulate(values[known])
+    known = np.flatnonzero(values != ABSENT)
+    # by their ranks: instants themselves leave no room to set requests apart
+    instants, rank = np.unique(values[known], return_inverse=True)
+    apart = (np.cumsum(np.diff(request[known], prepend=-1) != 0) - 1) * len(instants)
+    result[known] = instants[np.maximum.accumulate(rank + apart) - apart]
     return result
 
 

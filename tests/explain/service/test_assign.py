@@ -4,8 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from analyzer.explain.service.assign import NO_STEP, Assignment, by_completion, by_emission, scatter_of
+from analyzer.explain.service.assign import (
+    EVER,
+    NO_STEP,
+    Assignment,
+    by_completion,
+    by_emission,
+    latest_steps,
+    scatter_of,
+)
 from analyzer.tokens import ABSENT, IntArray
 
 ENDS = np.array([100, 211, 309, 425, 508, 619, 731, 806, 917, 1013], np.int64)
@@ -107,3 +117,31 @@ def test_requests_have_steps_of_their_own() -> None:
 
 def test_without_two_steps_nothing_is_assigned() -> None:
     assert emitted(request(3), ENDS[:3], ENDS[:1]).step.tolist() == [NO_STEP] * 3
+
+
+@given(
+    st.lists(st.lists(st.integers(0, 60), min_size=1, max_size=6).map(sorted), min_size=1, max_size=5),
+    st.lists(st.integers(1, 50), min_size=2, max_size=6, unique=True).map(sorted),
+    st.integers(0, 20),
+    st.sampled_from([0, 5, EVER]),
+)
+def test_each_request_goes_back_alone(
+    emissions: list[list[int]], ends: list[int], delay: int, after_end: int
+) -> None:
+    expected: list[int] = []
+    pushed_out = 0
+    for times in emissions:
+        of_request: list[int] = []
+        bound = len(ends)
+        for due in (time - delay for time in reversed(times)):
+            if due - ends[-1] > after_end:
+                of_request.append(NO_STEP)
+                continue
+            latest = sum(end <= due for end in ends) - 1
+            bound = min(latest, bound - 1)
+            of_request.append(max(bound, NO_STEP))
+            pushed_out += bound < 0 <= latest
+        expected += reversed(of_request)
+    number = np.repeat(np.arange(len(emissions)), [len(times) for times in emissions]) * 3
+    found, ambiguous = latest_steps(number, np.concatenate(emissions), np.array(ends), delay, after_end)
+    assert (found.tolist(), ambiguous) == (expected, pushed_out)

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyzer.explain.service.gaps import gaps_of, way_of
+from analyzer.explain.service.gaps import gaps_of, not_back, way_of
 from analyzer.tables import TOKEN_PARTS
 from analyzer.tokens import ABSENT, IntArray
 
@@ -84,3 +84,19 @@ def test_parts_are_not_negative_and_sum_to_every_gap(rows: list[tuple[int, ...]]
     for at in range(len(rows)):
         known = [int(one[at]) for one in chain if one[at] != ABSENT]
         assert known == sorted(known)
+
+
+EPOCH_NS = 1_795_000_000_000_000_000
+
+
+@given(st.lists(st.lists(st.none() | st.integers(0, 9), min_size=1, max_size=5), max_size=5))
+def test_known_instants_do_not_go_back_within_their_request(requests: list[list[int | None]]) -> None:
+    expected: list[int] = []
+    for times in requests:
+        latest = 0
+        for time in times:
+            latest = max(latest, time or 0)
+            expected.append(ABSENT if time is None else EPOCH_NS + latest)
+    request = np.repeat(np.arange(len(requests)), [len(times) for times in requests])
+    values = column(*(None if time is None else EPOCH_NS + time for times in requests for time in times))
+    assert not_back(request, values).tolist() == expected
