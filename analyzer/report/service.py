@@ -191,6 +191,7 @@ def _clock_line(pair: ClockPair) -> str:
     allowed = f"at most {ms(high or 0)} ms" if low is None else f"{ms(low)} to {ms(high or 0)} ms"
     drift = ""
     if pair.drift_ppb:
+        allowed += " at the log's begin"
         drift = (
             f" A drift of {fixed(pair.drift_ppb, 3)} ppm (a fit) is taken off, too; up to"
             f" {ms(pair.drift_doubt_ns)} ms of delay may be in it."

@@ -93,7 +93,9 @@ def by_emission(
     late = [
         (number * usual // TRIES_PER_STEP, usual) for number in range(MOST_STEPS_LATE * TRIES_PER_STEP + 1)
     ]
-    for delay, after_end in [*late, (0, EVER)]:
+    # a run that is emitted as a whole after the last step is another one, however well its tokens may be counted
+    overlaps = int(emission_ns[known].min()) <= int(ends_ns[-1])
+    for delay, after_end in [*late, (0, EVER if overlaps else usual)]:
         found, ambiguous = latest_steps(request[first], emission_ns[first], ends_ns, delay, after_end)
         tries.append((found, ambiguous))
     spread_out = [_spread_out(found, request[first], together) for found, _ in tries]

@@ -39,7 +39,8 @@ class Offset:
     """The later clock minus the earlier one, as far as it can be known.
 
     ``base_ns`` at ``origin_ns`` (of the later clock) is taken off, and ``slope`` times the time from there.
-    ``interval_ns``: what causality allows for clock offset, None where nothing bounds it. ``same``: one clock, then
+    ``interval_ns``: what causality allows for clock offset, None where nothing bounds it; of clocks that drift at
+    ``origin_ns``, and both with and without the drift. ``same``: one clock, then
     nothing is taken off. ``smallest_ns``: smallest difference seen. ``early``: differences below zero.
     ``drift_doubt_ns``: so much of a delay may be in what is taken off for drift; ``drift_excess_ns``: so far away from
     the line stay all differences in some third of the log, so much too little may be taken off there.
@@ -70,29 +71,45 @@ def compare(
     names: tuple[str | None, str | None],
     *,
     resolution_ns: int = 1,
-    least_offset_ns: int | None = None,
+    least: tuple[IntArray, IntArray] | None = None,
 ) -> Offset:
     """What the clocks of paired instants (n,) have to do with one another.
 
-    ``names``: of both clocks, None where nothing tells. ``least_offset_ns``: what causality the other way round
-    allows at least. Raises ValueError without a pair.
+    ``names``: of both clocks, None where nothing tells. ``least``: what causality the other way round allows at
+    least, (l,) offsets, and the instants (l,) by the later clock that each holds at: ``(instants, offsets)``. Raises
+    ValueError without a pair.
     """
     if not len(earlier_ns):
         raise ValueError("no pair of instants")
     difference = later_ns - earlier_ns
     smallest = int(difference.min())
     early = int((difference < 0).sum())
-    interval = (least_offset_ns, smallest)
-    why = _why_not_one(difference, names, resolution_ns, least_offset_ns)
+    why = _why_not_one(difference, names, resolution_ns, None if least is None else int(least[1].max()))
     if not why:
         return Offset(True, "", interval_ns=(0, 0), smallest_ns=smallest, early=early, pairs=len(difference))
     slope, origin, base, doubt = _lower_line(later_ns, difference)
     line = Offset(
-        False, why, base, slope, origin, interval, smallest, doubt, early=early, pairs=len(difference)
+        False, why, base, slope, origin, (None, smallest), smallest, doubt, early=early, pairs=len(difference)
     )
+    line = replace(line, interval_ns=_interval(line, smallest, least))
     return replace(
         line, drift_excess_ns=_farthest_third(later_ns, difference - line.at(later_ns)) if slope else 0
     )
+
+
+def _interval(
+    line: Offset, smallest_ns: int, least: tuple[IntArray, IntArray] | None
+) -> tuple[int | None, int | None]:
+    """What causality allows, at the line's origin. The drift is a fit: what holds without it is allowed, too."""
+    high = max(smallest_ns, line.base_ns)
+    if least is None:
+        return None, high
+    instants, offsets = least
+    without, fitted = int(offsets.max()), int((offsets - (line.at(instants) - line.base_ns)).max())
+    allowed = [(low, top) for low, top in ((without, smallest_ns), (fitted, line.base_ns)) if low <= top]
+    if not allowed:  # stamps that contradict one another bound nothing
+        return None, high
+    return min(low for low, _ in allowed), max(top for _, top in allowed)
 
 
 def _why_not_one(

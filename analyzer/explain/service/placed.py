@@ -95,7 +95,7 @@ def _to_client(log: TokenLog, clocks: Clocks) -> Offset | None:
         got[both],
         (clocks.server, clocks.client),
         resolution_ns=log.resolution_ns,
-        least_offset_ns=_least_offset(log),
+        least=_least_offset(log),
     )
 
 
@@ -108,13 +108,17 @@ def _in_order(log: TokenLog, earlier: IntArray, later: IntArray) -> npt.NDArray[
     return ordered if 2 * ordered.sum() > known.sum() else known
 
 
-def _least_offset(log: TokenLog) -> int | None:
-    """No token is emitted before its request was sent: ``sent - first emission`` bounds the offset from below."""
+def _least_offset(log: TokenLog) -> tuple[IntArray, IntArray] | None:
+    """No token is emitted before its request was sent: ``sent - first emission`` bounds the offset from below.
+
+    (l,) instants of sending and (l,) bounds.
+    """
     known = np.flatnonzero((log.emission_ns != ABSENT) & (log.sent_ns[log.request] != ABSENT))
     if not len(known):
         return None
     # the emission is up to its resolution later than it was written
-    return int((log.sent_ns[log.request[known]] - log.emission_ns[known]).max()) - log.resolution_ns + 1
+    sent = log.sent_ns[log.request[known]]
+    return sent, sent - log.emission_ns[known] - log.resolution_ns + 1
 
 
 def _to_server(log: TokenLog, clocks: Clocks) -> Offset | None:
@@ -150,14 +154,15 @@ def _assigned(
         if clocks.client != capture:
             return None, _other("receipts", "client", clocks.client, capture)
         found = by_emission(log.request, not_back(log.request, receipt), ends, whole_requests=_whole(log))
-    doubt = _doubt(found, log, ends)
+    instants = next(one for one in (log.completion_ns, emission, receipt) if (one != ABSENT).any())
+    doubt = _doubt(found, log, instants[instants != ABSENT], ends)
     return (None, doubt) if doubt else (found, "")
 
 
-def _doubt(found: Assignment, log: TokenLog, ends_ns: IntArray) -> str:
-    """Why the tokens are not from these steps, or ""."""
+def _doubt(found: Assignment, log: TokenLog, known_ns: IntArray, ends_ns: IntArray) -> str:
+    """Why the tokens are not from these steps, or "". ``known_ns``: the instants that they were sought by."""
     if not (found.step != NO_STEP).any():
-        return "none of its tokens is from a step of the capture"
+        return f"none of its tokens is from a step of the capture{_apart(known_ns, ends_ns)}"
     scatter = scatter_of(log.completion_ns, found.step, ends_ns) if found.method == "completion" else None
     if scatter is None:
         return ""
@@ -166,6 +171,19 @@ def _doubt(found: Assignment, log: TokenLog, ends_ns: IntArray) -> str:
         f" {float(np.median(np.diff(ends_ns))) / 1e6:.3f} ms: they are of other steps (of another run), or not of the"
         " device's completion"
     )
+
+
+def _apart(known_ns: IntArray, ends_ns: IntArray) -> str:
+    """How far a log lies from the steps, where it does not reach into them."""
+    after, before = int(known_ns.min() - ends_ns[-1]), int(ends_ns[0] - known_ns.max())
+    if max(after, before) <= 0:
+        return ""
+    side = (
+        f"begins {after / 1e9:.6f} s after the last"
+        if after > 0
+        else f"ends {before / 1e9:.6f} s before the first"
+    )
+    return f": it {side} of them was complete (another run, or times of another zone)"
 
 
 def _whole(log: TokenLog) -> bool:

@@ -137,12 +137,12 @@ def _inferred(window: ClientWindow) -> int:
 
 
 def _hidden_ns(service: Service, most_ns: int) -> int:
-    """How long a constant delay may be that was taken for clock offset."""
+    """How long a delay may be that was taken for clock offset, or for drift."""
     hidden = 0
     for pair in service.clocks:
         if not pair.one_clock:
             low, high = pair.interval_ns
-            hidden += most_ns if low is None or high is None else high - low
+            hidden += most_ns if low is None or high is None else high - low + pair.drift_doubt_ns
     return min(hidden, most_ns)
 
 

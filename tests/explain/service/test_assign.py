@@ -61,6 +61,13 @@ def test_a_last_token_that_is_very_late_has_its_step_all_the_same() -> None:
     assert (found.step.tolist(), found.method) == (list(range(10)), "fit")
 
 
+@pytest.mark.parametrize("later", [5_000, 86_400_000_000_000])
+def test_as_many_tokens_as_steps_after_the_last_of_them_are_another_runs(later: int) -> None:
+    found = emitted(request(10), ENDS + later)
+    assert (found.step == NO_STEP).all()
+    assert (found.method, found.outside) == ("latest", 10)
+
+
 def test_emissions_that_bunch_go_back_to_their_own_steps() -> None:
     """Token 3 is emitted late, after step 4 was complete: 4 itself follows at once."""
     times = ENDS + 30

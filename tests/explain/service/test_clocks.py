@@ -28,7 +28,7 @@ def test_one_clock_takes_nothing_off() -> None:
 def test_of_two_clocks_the_smallest_difference_is_taken_off(names: tuple[str | None, str | None]) -> None:
     """Worked by hand: differences 1003, 1002, 1009; what is left is 1, 0, 7."""
     emitted, received = at(0, 10, 20), at(1003, 1012, 1029)
-    offset = compare(emitted, received, names, least_offset_ns=-500)
+    offset = compare(emitted, received, names, least=(received[:1], np.array([-500])))
     assert not offset.same and offset.why
     assert (received - offset.at(received) - emitted).tolist() == [1, 0, 7]
     assert offset.interval_ns == (-500, 1002)
@@ -39,7 +39,9 @@ def test_clocks_named_as_one_are_told_apart_by_what_contradicts_it() -> None:
     scatter = np.arange(len(instants)) % 7 * 1_000
     before = compare(instants, instants - 3 * MS + scatter, ("a", "a"))
     assert not before.same and "lie before their cause" in before.why and before.early == len(instants)
-    sent_later = compare(instants, instants + 3 * MS + scatter, ("a", "a"), least_offset_ns=2 * MS)
+    sent_later = compare(
+        instants, instants + 3 * MS + scatter, ("a", "a"), least=(instants[:1], np.array([2 * MS]))
+    )
     assert not sent_later.same and "before their requests were sent" in sent_later.why
     never_shorter = compare(instants, instants + 60 * MS + scatter, ("a", "a"))
     assert not never_shorter.same and "hardly longer" in never_shorter.why
@@ -71,6 +73,24 @@ def test_drift_is_taken_off_where_the_log_is_long() -> None:
     assert short.slope == 0
     growing = compare(emitted, received + (emitted - T) // 1_000, ("a", "b"))  # 1,050 ppm is no clock
     assert growing.slope == 0
+
+
+@pytest.mark.parametrize("ppm", [-100, 100])
+def test_causality_bounds_the_offset_of_clocks_that_drift_at_the_begin(ppm: int) -> None:
+    """6 ms over 60 s, 1 us after each request is sent its token is emitted: the offset is 3 ms at the begin."""
+    emitted = np.arange(0, 60_000 * MS, 10 * MS) + T
+    offset = 3 * MS + (emitted - T) * ppm // 1_000_000
+    received = emitted + 200_000 + np.arange(len(emitted)) % 3 * 1_000 + offset
+    sent = emitted - 1_000 + offset
+    found = compare(emitted, received, ("a", "b"), least=(sent, sent - emitted))
+    low, high = found.interval_ns
+    assert low is not None and high is not None
+    assert abs(low - (3 * MS - 1_000)) < 100 and abs(high - (3 * MS + 200_000)) < 2_000
+
+
+def test_stamps_that_contradict_one_another_bound_nothing_from_below() -> None:
+    found = compare(at(0, 10), at(5, 15), ("a", "b"), least=(at(0), np.array([1_000])))
+    assert found.interval_ns == (None, 5)
 
 
 @given(
