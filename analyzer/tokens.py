@@ -34,6 +34,7 @@ class TokenLog:
     Tokens of a request with one ``emission_ns`` were emitted together; those with one ``receipt_ns`` were read
     together. ``arrival_ns``: when the client's kernel had them. ``sent_ns``: (r,) per request, when the client sent
     it. ``resolution_ns``: the last digit of the server's times; the true instant lies within so much after them.
+    ``receipt_resolution_ns``: that of the receipts.
     """
 
     path: str
@@ -48,6 +49,7 @@ class TokenLog:
     receipt_ns: IntArray
     sent_ns: IntArray
     resolution_ns: int = 1
+    receipt_resolution_ns: int = 1
     quality: tuple[QualityEntry, ...] = ()
     partial: bool = False
     same_host: bool = False  # the client reached the server over the loopback interface of its own host

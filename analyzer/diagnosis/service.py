@@ -19,12 +19,16 @@ class TokenLogRead(msgspec.Struct, frozen=True, kw_only=True):
     server_clock: str | None
     client_clock: str | None
     emission_resolution_ns: int
+    receipt_resolution_ns: int = 1
     joined: bool
     why_not_joined: str
     assignment: str  # completion | fit | latest (assumed) | "" where not joined
+    assigned_by: str = "server emission"  # device completion | server emission | client receipt | ""
     tokens_joined: int
     tokens_outside: int  # of steps before or after those of the capture
-    tokens_ambiguous: int
+    tokens_ambiguous: (
+        int  # no instant, between steps, or emitted together with others by steps that nothing tells
+    )
     completion_difference_ns: (
         int | None
     )  # median of the log's completion minus the capture's; None: not logged
@@ -58,7 +62,9 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
     median_ns: int
     p95_ns: int
     above_smallest: bool  # the smallest one is taken off: clock offset or constant delay
-    at_least: bool = False  # longer by whole steps fits the log as well
+    at_least: bool = (
+        False  # output: longer by whole steps fits as well; buffering: some before emissions is unknown
+    )
 
 
 class GapPart(msgspec.Struct, frozen=True, kw_only=True):

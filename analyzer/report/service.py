@@ -21,9 +21,12 @@ PART_WORDS = {
 }
 ASSIGNED_WORDS = {
     "completion": "by the completion that the log has",
-    "fit": "by emission, and no other delay fits as well",
-    "latest": "by emission, from the last step complete before it: assumed, a delay longer by whole steps fits, too",
+    "fit": "by {}, and no other delay fits as well",
+    "latest": "by {}, from the last step complete before it: assumed, a delay longer by whole steps fits, too",
 }
+
+SOUGHT_BY = {"device completion": "completion", "server emission": "emission", "client receipt": "receipt"}
+COARSE_NS = 100_000
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,9 @@ def _intro(diagnosis: Diagnosis, service: Service) -> str:
 
 
 def _gap_table(service: Service) -> str:
-    parts = [part for part in service.parts if part.total_ns]
+    # a part that nothing is attributed to is shown where it may hold a share of the gap that counts
+    least = service.gap_ns_total // max(100 * service.gaps, 1)
+    parts = [part for part in service.parts if part.total_ns or part.mean_interval_ns[1] > least]
     totals = [part.total_ns for part in parts]
     if not parts:
         return ""
@@ -117,7 +122,11 @@ def _stage_table(stages: list[Stage]) -> str:
 
 def _measured(stage: Stage) -> str:
     if stage.at_least:
-        return "at least: longer by whole steps fits as well"
+        return (
+            "at least: longer by whole steps fits as well"
+            if stage.name == "output"
+            else "at least: how long some were held before their emission is not known"
+        )
     return "above the smallest one" if stage.above_smallest else "as a whole"
 
 
@@ -160,7 +169,8 @@ def _log_line(log: TokenLogRead) -> str:
     head = f"{code(log.path)}: {count(log.tokens, 'token')}"
     if not log.joined:
         return f"{head}, not joined with the steps: {prose(log.why_not_joined)}."
-    text = f"{head}, {log.tokens_joined:,} of them given a step, {ASSIGNED_WORDS[log.assignment]}"
+    how = ASSIGNED_WORDS[log.assignment].format(SOUGHT_BY[log.assigned_by])
+    text = f"{head}, {log.tokens_joined:,} of them given a step, {how}"
     if log.tokens_outside:
         text += f"; {log.tokens_outside:,} are of steps outside the capture"
     if log.tokens_ambiguous:
@@ -171,6 +181,12 @@ def _log_line(log: TokenLogRead) -> str:
             f" {ms(abs(log.completion_difference_ns))} ms {_side(log.completion_difference_ns)}"
             " the capture's in the median, the capture's count"
         )
+    for what, resolution in (
+        ("emissions", log.emission_resolution_ns),
+        ("receipts", log.receipt_resolution_ns),
+    ):
+        if resolution >= COARSE_NS:
+            text += f"; its {what} are logged to {ms(resolution)} ms, what lies within is not told apart"
     return f"{text}."
 
 

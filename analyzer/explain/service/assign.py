@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from analyzer.tokens import ABSENT, IntArray
 
@@ -24,6 +25,8 @@ LEAST_TO_JUDGE = 8
 LEAST_COMPLETIONS = 3
 MOST_SCATTER = 0.4
 """Of a step. At half a step to either side each completion would fit any step as well as its own."""
+SEVERAL_A_STEP = 0.1
+"""More of the emissions of several tokens than this come after too few steps: some step has several (speculation)."""
 EVER = int(np.iinfo(np.int64).max)
 
 
@@ -32,8 +35,9 @@ class Assignment:
     """``step``: (n,) position among the windows, NO_STEP without one. ``method``: how it was found.
 
     ``completion`` (by the log's own column), ``fit`` (this delay alone fits), ``latest`` (assumed: a delay longer by
-    whole steps fits as well). ``ambiguous``: tokens between steps, that more than one token of the request claims;
-    ``outside``: those from steps before or after the windows.
+    whole steps fits as well). ``ambiguous``: tokens between steps, that more than one token of the request claims,
+    emitted together with others by steps that nothing tells, or without an instant; ``outside``: those from steps
+    before or after the windows.
     """
 
     step: IntArray
@@ -47,7 +51,7 @@ def by_completion(completion_ns: IntArray, ends_ns: IntArray) -> Assignment:
     step = np.full(len(completion_ns), NO_STEP, np.int64)
     known = np.flatnonzero(completion_ns != ABSENT)
     if not len(ends_ns) or not len(known):
-        return Assignment(step, "completion", 0, len(completion_ns))
+        return Assignment(step, "completion", len(completion_ns) - len(known), len(known))
     at = np.clip(np.searchsorted(ends_ns, completion_ns[known]), 1, max(len(ends_ns) - 1, 1))
     before, after = at - 1, np.minimum(at, len(ends_ns) - 1)
     earlier = completion_ns[known] - ends_ns[before] <= ends_ns[after] - completion_ns[known]
@@ -56,7 +60,9 @@ def by_completion(completion_ns: IntArray, ends_ns: IntArray) -> Assignment:
     length = lengths[np.maximum(nearest - 1, 0)] if len(lengths) else np.zeros(len(nearest), np.int64)
     near = 2 * np.abs(completion_ns[known] - ends_ns[nearest]) <= length
     step[known[near]] = nearest[near]
-    return Assignment(step, "completion", 0, int((step == NO_STEP).sum()))
+    within = (completion_ns[known] > ends_ns[0]) & (completion_ns[known] < ends_ns[-1])
+    between = int((~near & within).sum())
+    return Assignment(step, "completion", between + len(step) - len(known), int((~near).sum()) - between)
 
 
 def scatter_of(completion_ns: IntArray, step: IntArray, ends_ns: IntArray) -> int | None:
@@ -79,13 +85,14 @@ def by_emission(
 ) -> Assignment:
     """Tokens (n,) sorted by (request, token) against ``ends_ns``: (w,) ends of windows with work, ascending.
 
-    ``emission_ns`` does not go back within a request. Tokens that were emitted together are from as many steps where
-    so many lie since the emission before, else all from the last one. ``whole_requests``: each has its first token.
+    ``emission_ns`` does not go back within a request. Tokens that were emitted together are from the last step if it
+    is the only one since the emission before, from as many steps if just so many lie since then and no step of the log
+    has several tokens of a request; else the last of them alone has a step. ``whole_requests``: each has its first.
     """
     n = len(request)
     known = np.flatnonzero(emission_ns != ABSENT)
     if len(ends_ns) < 2 or not len(known):
-        return Assignment(np.full(n, NO_STEP, np.int64), "latest", 0, n)
+        return Assignment(np.full(n, NO_STEP, np.int64), "latest", n - len(known), len(known))
     together = _groups(request[known], emission_ns[known])
     first = known[np.flatnonzero(np.diff(together, prepend=-1))]
     usual = int(np.median(np.diff(ends_ns)))
@@ -98,7 +105,8 @@ def by_emission(
     for delay, after_end in [*late, (0, EVER if overlaps else usual)]:
         found, ambiguous = latest_steps(request[first], emission_ns[first], ends_ns, delay, after_end)
         tries.append((found, ambiguous))
-    spread_out = [_spread_out(found, request[first], together) for found, _ in tries]
+    guessed = [_spread_out(found, request[first], together) for found, _ in tries]
+    spread_out = [steps for steps, _ in guessed]
     perfect = [
         whole_requests
         and _one_to_one(found, len(ends_ns))
@@ -107,9 +115,10 @@ def by_emission(
     ]
     best, method = _best([found for found, _ in tries], perfect, emission_ns[first], ends_ns)
     step = np.full(n, NO_STEP, np.int64)
-    step[known] = spread_out[best]
-    ambiguous = tries[best][1]
-    return Assignment(step, method, ambiguous, int((step == NO_STEP).sum()) - ambiguous)
+    steps, told = guessed[best]
+    step[known] = np.where(told, steps, NO_STEP)
+    outside = max(0, int((steps == NO_STEP).sum()) - tries[best][1])
+    return Assignment(step, method, int((step == NO_STEP).sum()) - outside, outside)
 
 
 def _groups(request: IntArray, emission_ns: IntArray) -> IntArray:
@@ -118,8 +127,10 @@ def _groups(request: IntArray, emission_ns: IntArray) -> IntArray:
     return np.cumsum(new).astype(np.int64) - 1
 
 
-def _spread_out(of_emission: IntArray, request: IntArray, together: IntArray) -> IntArray:
-    """(n,) the step of each token, from those of emissions (e,); ``request``: (e,)."""
+def _spread_out(
+    of_emission: IntArray, request: IntArray, together: IntArray
+) -> tuple[IntArray, npt.NDArray[np.bool_]]:
+    """(n,) the step of each token, from those of emissions (e,), and whether something tells it; ``request``: (e,)."""
     count = np.bincount(together, minlength=len(of_emission))
     before = np.concatenate(([NO_STEP], of_emission[:-1]))
     follows = (np.diff(request, prepend=-1) == 0) & (before != NO_STEP)
@@ -129,7 +140,11 @@ def _spread_out(of_emission: IntArray, request: IntArray, together: IntArray) ->
         (room >= count)[together] & (of_emission[together] - back >= 0) & (of_emission[together] != NO_STEP)
     )
     result: IntArray = np.where(apart, of_emission[together] - back, of_emission[together])
-    return result
+    one_step = follows & (room == 1)
+    several = follows & (count > 1)
+    several_a_step = bool((several & (room < count)).sum() > SEVERAL_A_STEP * several.sum())
+    one_each = (~follows | (room == count)) & (not several_a_step)
+    return result, (back == 0) | one_step[together] | one_each[together]
 
 
 def _one_to_one(step: IntArray, windows: int) -> bool:

@@ -58,6 +58,15 @@ class Offset:
     early: int = 0
     pairs: int = 0
 
+    def hidden_ns(self, most_ns: int) -> int:
+        """How long a delay may be that was taken for clock offset, or for drift; at most ``most_ns``."""
+        low, high = self.interval_ns
+        if self.same:
+            return 0
+        if low is None or high is None:
+            return most_ns
+        return min(most_ns, high - low + self.drift_doubt_ns)
+
     def at(self, later_ns: IntArray) -> IntArray:
         """What to take off instants of the later clock so that they stand on the earlier one."""
         away = np.rint((later_ns - self.origin_ns) * self.slope)

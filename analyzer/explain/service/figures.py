@@ -38,13 +38,18 @@ def stages(logs: Sequence[Placed]) -> list[Stage]:
             groups.append(group + (number << 48))
             doubt.append((len(found), *_doubt(placed, name, found)))
             above |= _above(placed, name)
-            at_least |= (
-                name == "output" and placed.assignment is not None and placed.assignment.method == "latest"
-            )
+            at_least |= _at_least(placed, name)
         if values:
             stage = _stage(name, np.concatenate(values), np.concatenate(groups), doubt, above=above)
             result.append(msgspec.structs.replace(stage, at_least=at_least))
     return result
+
+
+def _at_least(placed: Placed, name: str) -> bool:
+    """Whether more of the stage may lie where nothing tells of it."""
+    if name == "output":
+        return placed.assumed
+    return name == "buffering" and bool(placed.way.held_unknown().any())
 
 
 def _of_stage(placed: Placed, name: str) -> tuple[IntArray, IntArray]:
@@ -53,19 +58,20 @@ def _of_stage(placed: Placed, name: str) -> tuple[IntArray, IntArray]:
     shared = {"output": placed.way.emission_ns, "transport": placed.way.receipt_ns}.get(name)
     rows = np.flatnonzero(duration != ABSENT)
     if shared is not None and len(rows):
+        rows = rows[::-1]  # the last of those that share it: its step is known for certain
         key = np.stack([placed.way.request[rows], shared[rows]], axis=1)
-        rows = rows[np.sort(np.unique(key, axis=0, return_index=True)[1])]
+        rows = np.sort(rows[np.unique(key, axis=0, return_index=True)[1]])
     step = placed.step[rows]
     return duration[rows], np.where(step == NO_STEP, rows + (1 << 32), step)
 
 
 def _doubt(placed: Placed, name: str, values: IntArray) -> tuple[int, int]:
     """By how much the mean may be too large and too small for the log's resolution and the clocks."""
-    late = placed.log.resolution_ns - 1
+    late, read_late = placed.log.resolution_ns - 1, placed.log.receipt_resolution_ns - 1
     offset = _offset(placed, name)
     if name == "buffering":
-        return late, late
-    low, high = (0, late) if name == "output" else (late, 0)
+        return late + read_late, late + read_late
+    low, high = (0, late) if name == "output" else (late, read_late)
     if offset is not None and not offset.same:
         # the smallest one seen is larger than the smallest there is, by about the distance to the next
         two = np.partition(values, 1)[:2] if len(values) > 1 else np.zeros(2, np.int64)
@@ -135,22 +141,56 @@ def _mean_and_error(sums: FloatArray, counts: FloatArray) -> tuple[FloatArray, F
     return mean, error
 
 
-def _not_negative(interval: tuple[int, int]) -> tuple[int, int]:
-    return max(0, interval[0]), interval[1]
-
-
-def gap_parts(gaps: Sequence[Gaps], groups: IntArray) -> list[GapPart]:
+def gap_parts(logs: Sequence[Placed], gaps: Sequence[Gaps], groups: IntArray) -> list[GapPart]:
     """The parts of all gaps of all logs; ``groups``: (g,) the step of each gap."""
     part_ns = np.concatenate([one.part_ns for one in gaps])
     if not len(part_ns):
         return []
+    whole = int(part_ns.sum()) // len(part_ns)
+    doubts = [(len(one.token), _gap_doubt(placed, whole)) for placed, one in zip(logs, gaps, strict=True)]
     return [
         GapPart(
             name=name,
             total_ns=int(part_ns[:, at].sum()),
             median_ns=quantile(part_ns[:, at], 0.5),
             p95_ns=quantile(part_ns[:, at], 0.95),
-            mean_interval_ns=_not_negative(mean_interval(part_ns[:, at], groups)),
+            mean_interval_ns=_widened(
+                mean_interval(part_ns[:, at], groups),
+                [(n, *doubt.get(name, (0, 0))) for n, doubt in doubts],
+                whole,
+            ),
         )
         for at, name in enumerate(TOKEN_PARTS)
     ]
+
+
+def _widened(
+    interval: tuple[int, int], doubts: Sequence[tuple[int, int, int]], most_ns: int
+) -> tuple[int, int]:
+    """An interval of a mean, by what each log's gaps (how many) may be too large and too small; at most ``most_ns``."""
+    count = sum(n for n, _, _ in doubts)
+    low = interval[0] - sum(n * less for n, less, _ in doubts) // count
+    high = interval[1] + -(-sum(n * more for n, _, more in doubts) // count)
+    return max(0, low), max(interval[1], min(high, most_ns))
+
+
+def _gap_doubt(placed: Placed, most_ns: int) -> dict[str, tuple[int, int]]:
+    """By part: by how much its mean may be too large and too small, at most ``most_ns``.
+
+    An instant that is logged too coarsely moves time between the parts on its both sides. A constant delay that was
+    taken for clock offset is missing in its own part, and what comes before it is too large by as much.
+    """
+    emitted, read = placed.log.resolution_ns - 1, placed.log.receipt_resolution_ns - 1
+    to_server, to_client = (
+        0 if one is None else one.hidden_ns(most_ns) for one in (placed.to_server, placed.to_client)
+    )
+    assumed = most_ns if placed.assumed else 0
+    before = min(to_server + to_client, most_ns)
+    doubt = {
+        "device": (before + read + assumed, read),
+        "output": (to_client + read, to_server + emitted + read + assumed),
+        "transport": (emitted + read, to_client + read),
+        "buffering": (before + emitted + read, emitted + read),
+        "unsplit": (before + read, read + assumed),
+    }
+    return {name: (min(less, most_ns), min(more, most_ns)) for name, (less, more) in doubt.items()}

@@ -45,7 +45,7 @@ class Way:
         output = _between(self.held_ns, self.emission_ns)
         transport = _between(self.last_emission_ns, self.arrival_ns)
         holding = [
-            _between(self.completion_ns, self.held_ns),
+            _between(self.completion_ns, self.held_ns),  # ABSENT counts as none: see held_unknown
             _between(self.emission_ns, self.last_emission_ns),
             _between(self.arrival_ns, self.receipt_ns),
         ]
@@ -56,6 +56,13 @@ class Way:
             "transport": transport,
             "buffering": np.where(known, total, ABSENT).astype(np.int64),
         }
+
+    def held_unknown(self) -> BoolArray:
+        """(n,) tokens that were emitted together with later ones, and were complete nothing tells when."""
+        with_next = np.zeros(len(self.request), bool)
+        with_next[:-1] = (np.diff(self.request) == 0) & (np.diff(self.emission_ns) == 0)
+        unknown: BoolArray = with_next & (self.completion_ns == ABSENT)
+        return unknown
 
 
 def _between(start: IntArray, end: IntArray) -> IntArray:
@@ -104,13 +111,18 @@ def not_back(request: IntArray, values: IntArray) -> IntArray:
 
 
 def _last_of_run(request: IntArray, shared: IntArray, values: IntArray) -> IntArray:
-    """(n,) the greatest of ``values`` among neighbours of one request with the same known ``shared``."""
+    """(n,) the greatest of ``values`` among neighbours of one request with the same known ``shared``.
+
+    ABSENT where that of the last neighbour is not known: it may be greater.
+    """
     if not len(request):
         return values
     new = (np.diff(request, prepend=-1) != 0) | (np.diff(shared, prepend=shared[0]) != 0) | (shared == ABSENT)
     starts = np.flatnonzero(new)
-    result: IntArray = np.maximum.reduceat(values, starts)[np.cumsum(new) - 1]
-    return np.where(values == ABSENT, ABSENT, result)
+    last = values[np.append(starts[1:], len(values)) - 1]
+    greatest = np.where(last == ABSENT, ABSENT, np.maximum.reduceat(values, starts))
+    result: IntArray = greatest[np.cumsum(new) - 1]
+    return result
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from analyzer.explain.service.assign import NO_STEP, Assignment, by_completion, by_emission, scatter_of
+from analyzer.explain.service.assign import (
+    MOST_SCATTER,
+    NO_STEP,
+    Assignment,
+    by_completion,
+    by_emission,
+    scatter_of,
+)
 from analyzer.explain.service.clocks import Offset, compare
 from analyzer.explain.service.device_path import DevicePath
 from analyzer.explain.service.gaps import Way, not_back, way_of
@@ -37,6 +44,11 @@ class Placed:
     completion_difference_ns: int | None
 
     @property
+    def assumed(self) -> bool:
+        """Whether tokens may be of earlier steps than those that they were given."""
+        return self.assignment is not None and self.assignment.method == "latest"
+
+    @property
     def step(self) -> IntArray:
         """(n,) position among the windows of the device path, NO_STEP without one."""
         if self.assignment is None:
@@ -63,6 +75,9 @@ def place(log: TokenLog, path: DevicePath | None, why_no_path: str, named: Mappi
     completion, difference = log.completion_ns, None
     if assignment is not None and path is not None:
         completion, difference = _completions(completion, assignment, path.ends_ns + zero)
+    # logged too coarsely, an emission seems to come before its cause: it lies within its resolution after that
+    early = (completion != ABSENT) & (emission != ABSENT) & (emission < completion)
+    emission = np.where(early & (completion - emission < log.resolution_ns), completion, emission)
     instants = (completion, emission, arrival, receipt)
     way = way_of(log.request, *(np.where(one == ABSENT, ABSENT, one - zero) for one in instants))
     return Placed(log, clocks, way, zero, to_server, to_client, assignment, why, difference)
@@ -94,7 +109,7 @@ def _to_client(log: TokenLog, clocks: Clocks) -> Offset | None:
         log.emission_ns[both],
         got[both],
         (clocks.server, clocks.client),
-        resolution_ns=log.resolution_ns,
+        resolution_ns=log.receipt_resolution_ns,
         least=_least_offset(log),
     )
 
@@ -142,6 +157,8 @@ def _assigned(
         return None, "the capture does not know its wall-clock time"
     capture = path.clock if path.clock is not None else CAPTURE
     ends = path.ends_ns + path.zero_ns
+    found: Assignment | None
+    coarse = ""
     if (log.completion_ns != ABSENT).any():
         if clocks.device != capture:
             return None, _other("device completions", "device", clocks.device, capture)
@@ -149,14 +166,31 @@ def _assigned(
     elif (emission != ABSENT).any():
         if clocks.server != capture:
             return None, _other("emissions", "server", clocks.server, capture)
-        found = by_emission(log.request, not_back(log.request, emission), ends, whole_requests=_whole(log))
+        found, coarse = _by_instants(log, emission, log.resolution_ns, "emissions", ends)
     else:
         if clocks.client != capture:
             return None, _other("receipts", "client", clocks.client, capture)
-        found = by_emission(log.request, not_back(log.request, receipt), ends, whole_requests=_whole(log))
+        found, coarse = _by_instants(log, receipt, log.receipt_resolution_ns, "receipts", ends)
+    if found is None:
+        return None, coarse
     instants = next(one for one in (log.completion_ns, emission, receipt) if (one != ABSENT).any())
     doubt = _doubt(found, log, instants[instants != ABSENT], ends)
     return (None, doubt) if doubt else (found, "")
+
+
+def _by_instants(
+    log: TokenLog, instants: IntArray, resolution_ns: int, what: str, ends_ns: IntArray
+) -> tuple[Assignment | None, str]:
+    """The step of each token by its emission or receipt, or None and why these do not tell it."""
+    step_ns = float(np.median(np.diff(ends_ns)))
+    if resolution_ns > MOST_SCATTER * step_ns:
+        return None, (
+            f"its {what} are logged to {resolution_ns / 1e6:g} ms, and the capture's steps come every"
+            f" {step_ns / 1e6:.3f} ms: which of them a token is from cannot be told; log finer times, or"
+            " device_completion_ns"
+        )
+    last = np.where(instants == ABSENT, ABSENT, instants + (resolution_ns - 1))
+    return by_emission(log.request, not_back(log.request, last), ends_ns, whole_requests=_whole(log)), ""
 
 
 def _doubt(found: Assignment, log: TokenLog, known_ns: IntArray, ends_ns: IntArray) -> str:

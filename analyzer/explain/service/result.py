@@ -56,7 +56,7 @@ def service_account(
         gap_ns_total=int(gap_ns.sum()),
         gap_median_ns=quantile(gap_ns, 0.5) if len(gap_ns) else None,
         gap_p95_ns=quantile(gap_ns, 0.95) if len(gap_ns) else None,
-        parts=gap_parts(gaps, _groups(placed, gaps)),
+        parts=gap_parts(placed, gaps, _groups(placed, gaps)),
         windows=windows,
         budget=[] if path is None else client_budgets(path, windows),
     )
@@ -84,6 +84,8 @@ def _log_read(one: Placed) -> TokenLogRead:
         server_clock=one.clocks.server,
         client_clock=one.clocks.client,
         emission_resolution_ns=one.log.resolution_ns,
+        receipt_resolution_ns=one.log.receipt_resolution_ns,
+        assigned_by="" if assignment is None else _assigned_by(one.log),
         joined=assignment is not None,
         why_not_joined=one.why,
         assignment="" if assignment is None else assignment.method,
@@ -92,6 +94,11 @@ def _log_read(one: Placed) -> TokenLogRead:
         tokens_ambiguous=0 if assignment is None else assignment.ambiguous,
         completion_difference_ns=one.completion_difference_ns,
     )
+
+
+def _assigned_by(log: TokenLog) -> str:
+    sides = ((COMPLETION, log.completion_ns), (EMISSION, log.emission_ns), (RECEIPT, log.receipt_ns))
+    return next(name for name, instants in sides if (instants != ABSENT).any())
 
 
 def _pairs(one: Placed) -> list[ClockPair]:

@@ -80,7 +80,9 @@ def _measured(row: Hypothesis, service: Service, limits: Mapping[str, float], di
         return row
     shares = _shares(windows, service, step)
     value, low, high = share_of(shares)
-    high = min(1.0, high + _hidden_ns(service, int(step.mean())) / float(step.mean()))
+    coarse = max((log.receipt_resolution_ns - 1 for log in service.logs if log.joined), default=0)
+    low = max(0.0, low - coarse / float(step.mean()))
+    high = min(1.0, high + (coarse + _hidden_ns(service, int(step.mean()))) / float(step.mean()))
     verdict = decide(low, high, limits)
     undeclared = row.verdict == "unmeasured"
     if verdict == "contradicted" and undeclared:

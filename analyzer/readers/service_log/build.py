@@ -57,15 +57,16 @@ def build(
         **{name: table[name] for name in STAGES},
         sent_ns=sent_ns,
         resolution_ns=resolution_ns or _resolution(table["emission_ns"]),
+        receipt_resolution_ns=_resolution(table["receipt_ns"]),
         quality=(*quality, *_disorder(path, table)),
         partial=partial,
         same_host=same_host,
     )
 
 
-def _resolution(emission_ns: IntArray) -> int:
-    """The last decimal digit that any emission has, ns; 1 where too few tell."""
-    known = emission_ns[emission_ns != ABSENT]
+def _resolution(instants: IntArray) -> int:
+    """The last decimal digit that any of the instants has, ns; 1 where too few tell."""
+    known = instants[instants != ABSENT]
     if len(known) < _LEAST_DIGITS:
         return 1
     return int(max(10**power for power in range(10) if not (known % 10**power).any()))

@@ -33,7 +33,19 @@ def emitted(number: IntArray, emission_ns: IntArray, ends: IntArray = ENDS, whol
 def test_a_completion_belongs_to_the_step_that_ends_nearest() -> None:
     found = by_completion(np.array([101, 309, 261, 1060, 1100, ABSENT]), ENDS)
     assert found.step.tolist() == [0, 2, 2, 9, NO_STEP, NO_STEP]
-    assert (found.method, found.outside) == ("completion", 2)
+    assert (found.method, found.ambiguous, found.outside) == (
+        "completion",
+        1,
+        1,
+    )  # the one without an instant
+
+
+def test_a_completion_inside_the_capture_is_of_no_step_outside() -> None:
+    """Far from both ends: the step before is short, the one that it lies in is long."""
+    ends = np.array([100, 200, 300, 1_300, 1_400], np.int64)
+    found = by_completion(np.array([100, 380, 1_300]), ends)
+    assert found.step.tolist() == [0, NO_STEP, 3]
+    assert (found.ambiguous, found.outside) == (1, 0)
 
 
 def test_completions_of_other_steps_scatter_between_the_ends() -> None:
@@ -110,8 +122,45 @@ def test_where_steps_are_all_alike_the_last_one_is_assumed_and_said() -> None:
 def test_tokens_emitted_together_are_from_as_many_steps_or_from_one() -> None:
     held = np.repeat(ENDS[1::2] + 20, 2)  # every second emission holds two tokens
     assert emitted(request(10), held).step.tolist() == list(range(10))
-    guessed = np.repeat(ENDS + 20, 3)  # three tokens of every step
-    assert emitted(request(30), guessed).step.tolist() == np.repeat(np.arange(10), 3).tolist()
+    guessed = np.repeat(
+        ENDS + 20, 3
+    )  # three tokens of every step; how many steps the first three took is not told
+    found = emitted(request(30), guessed)
+    assert found.step.tolist() == [NO_STEP, NO_STEP, *np.repeat(np.arange(10), 3).tolist()[2:]]
+    assert (found.ambiguous, found.outside) == (2, 0)
+
+
+def test_several_tokens_a_step_are_not_laid_on_steps_that_others_took() -> None:
+    """Two tokens a step (a draft), but step 3 was another request's: both of the next emission are of step 4."""
+    draft = np.repeat(np.delete(ENDS, 3) + 20, 2)
+    found = emitted(request(18), draft, whole=False)
+    assert found.step.tolist() == [
+        NO_STEP,
+        0,
+        1,
+        1,
+        2,
+        2,
+        NO_STEP,
+        4,
+        *np.repeat(np.arange(5, 10), 2).tolist(),
+    ]
+    assert (found.ambiguous, found.outside) == (2, 0)
+
+
+def test_fewer_tokens_than_steps_in_one_emission_leave_open_which_steps() -> None:
+    """Two tokens held over three steps, one of which was another request's: only the last one's step is known."""
+    times = np.array([ENDS[0], ENDS[1], ENDS[4], ENDS[4], ENDS[5]]) + 20
+    found = emitted(request(5), times, whole=False)
+    assert found.step.tolist() == [0, 1, NO_STEP, 4, 5]
+
+
+def test_tokens_without_an_instant_are_of_no_step_outside() -> None:
+    times = ENDS + 30
+    times[4] = ABSENT
+    found = emitted(request(10), times, whole=False)
+    assert found.step.tolist() == [0, 1, 2, 3, NO_STEP, 5, 6, 7, 8, 9]
+    assert (found.ambiguous, found.outside) == (1, 0)
 
 
 def test_requests_have_steps_of_their_own() -> None:

@@ -253,6 +253,66 @@ def test_a_log_of_another_run_is_not_joined(capture: Capture, complete: list[int
     assert any(log.path in row.what for row in analysis.diagnosis.unmeasured)
 
 
+def test_coarse_emissions_do_not_move_what_the_device_took(
+    capture: Capture, complete: list[int], tmp_path: Path
+) -> None:
+    """Emitted 300 us after each step by a clock of 1 s: only how output and transport share 500 us is not told."""
+    second = 1_000_000_000
+    rows = [
+        ("r", step, end, (end + 300 * US) // second * second, end + 500 * US)
+        for step, end in enumerate(complete)
+    ]
+    exact = [("r", step, end, end + 300 * US, end + 500 * US) for step, end in enumerate(complete)]
+    coarse = joined(capture, log_of(tmp_path, rows), token_clocks=ONE)
+    fine = joined(capture, log_of(tmp_path, exact, "exact.csv"), token_clocks=ONE)
+    assert service_of(coarse).logs[0].emission_resolution_ns == second
+    parts = {part.name: part for part in service_of(coarse).parts}
+    for part in service_of(fine).parts:
+        if part.name == "device":
+            assert parts["device"].total_ns == part.total_ns
+        low, high = parts[part.name].mean_interval_ns
+        assert low <= part.total_ns / service_of(fine).gaps <= high
+    mine, theirs = output_path(coarse).share, output_path(fine).share
+    assert mine is not None and theirs is not None and mine.value == theirs.value
+
+
+def test_emissions_coarser_than_a_step_tell_no_step(
+    capture: Capture, complete: list[int], tmp_path: Path
+) -> None:
+    rows = [
+        ("r", step, None, (end + 300 * US) // 10_000_000 * 10_000_000, end + 500 * US)
+        for step, end in enumerate(complete)
+    ]
+    (log,) = service_of(joined(capture, log_of(tmp_path, rows), token_clocks=ONE)).logs
+    assert not log.joined and "logged to 10 ms, and the capture's steps come every" in log.why_not_joined
+
+
+def test_coarse_receipts_do_not_make_one_clock_two(
+    capture: Capture, complete: list[int], tmp_path: Path
+) -> None:
+    rows = [
+        ("r", step, None, end + 100 * US + 1, (end + 500 * US) // 1_000_000 * 1_000_000)
+        for step, end in enumerate(complete)
+    ]
+    service = service_of(joined(capture, log_of(tmp_path, rows), token_clocks=ONE))
+    assert (service.logs[0].receipt_resolution_ns, service.clocks[0].one_clock) == (1_000_000, True)
+    transport = next(stage for stage in service.stages if stage.name == "transport")
+    assert transport.mean_interval_ns[0] <= 400 * US <= transport.mean_interval_ns[1]
+
+
+def test_parts_of_gaps_leave_room_for_a_delay_behind_an_offset(
+    capture: Capture, complete: list[int], tmp_path: Path
+) -> None:
+    """200 us of transport look like an offset of the clocks: the device's part may be smaller by as much."""
+    rows = [("r", step, None, end + 300 * US, end + 500 * US) for step, end in enumerate(complete)]
+    log = log_of(tmp_path, rows)
+    one = service_of(joined(capture, log, token_clocks=ONE))
+    two = service_of(joined(capture, log, token_clocks={**ONE, "client": "laptop"}))
+    intervals = {part.name: part.mean_interval_ns for part in two.parts}
+    for part in one.parts:
+        assert intervals[part.name][0] <= part.total_ns / one.gaps <= intervals[part.name][1]
+
+
 def test_all_ranks_are_joined_on_their_global_path(tmp_path: Path) -> None:
     capture = two_gpus(tmp_path)
     complete = ends(pipeline.analyze(capture, own_changes=False))
