@@ -180,15 +180,18 @@ def find_token_logs(paths: Paths) -> list[Path]:
 
 
 def token_logs(paths: Sequence[str | Path]) -> list[TokenLog]:
-    """The token logs that are given, folders standing for the logs in them. Raises TraceError."""
+    """The token logs that are given, each once, folders standing for the logs in them. Raises TraceError."""
     logs: list[TokenLog] = []
+    seen: set[Path] = set()
     for path in map(Path, paths):
         found = find_logs(path) if path.is_dir() else [path]
         if not found:
             raise TraceError(
                 str(path), "", "the folder holds no token log of this client", "give the log itself"
             )
-        logs += map(read_token_log, found)
+        new = [file for file in found if file.resolve() not in seen]
+        seen.update(file.resolve() for file in new)
+        logs += map(read_token_log, new)
     return logs
 
 

@@ -71,6 +71,7 @@ def read_csv(path: Path) -> TokenLog:
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             names = next(csv.reader(file), [])
+        _refuse_twice(path, names)
         table = pa_csv.read_csv(
             path,
             read_options=pa_csv.ReadOptions(use_threads=False),
@@ -87,6 +88,14 @@ def read_csv(path: Path) -> TokenLog:
     columns = {name: table.column(name).to_pylist() for name in table.column_names}
     lines = _lines_without(lines_of_bad, table.num_rows)
     return _log(path, "csv", columns, lines, damage)
+
+
+def _refuse_twice(path: Path, names: Sequence[str]) -> None:
+    twice = sorted({name for name in names if name in KNOWN and names.count(name) > 1})
+    if twice:
+        raise TraceError(
+            str(path), "header", f"has the column {twice[0]!r} more than once", "keep one of them"
+        )
 
 
 def _lines_without(bad: Sequence[int], rows: int) -> list[int]:
@@ -129,6 +138,7 @@ def read_parquet(path: Path) -> TokenLog:
     """A Parquet file. Raises TraceError."""
     try:
         names = pa_parquet.read_schema(path).names
+        _refuse_twice(path, names)
         table = pa_parquet.read_table(path, columns=[name for name in names if name in KNOWN])
     except (pa.ArrowInvalid, OSError) as error:
         raise TraceError(
@@ -138,7 +148,12 @@ def read_parquet(path: Path) -> TokenLog:
     for name in table.column_names:
         column = table.column(name)
         if pa.types.is_timestamp(column.type):  # epoch ns whatever the unit it is stored in
-            column = column.cast(pa.timestamp("ns", column.type.tz)).cast(pa.int64())
+            try:
+                column = column.cast(pa.timestamp("ns", column.type.tz)).cast(pa.int64())
+            except pa.ArrowInvalid as error:
+                raise TraceError(
+                    str(path), name, f"holds a time that has no ns since 1970: {_short(error)}", COLUMNS_HINT
+                ) from error
         columns[name] = column.to_pylist()
     return _log(path, "parquet", columns, list(range(1, table.num_rows + 1)), _Damage())
 

@@ -96,6 +96,7 @@ def test_logs_in_folders_are_found_and_others_are_not(tmp_path: Path) -> None:
     (tmp_path / "other.tokens.jsonl").write_text('{"kind": "of another tool"}\n')
     assert find_token_logs([tmp_path, tmp_path, mine]) == [mine]
     assert [log.path for log in token_logs([tmp_path])] == [str(mine)]
+    assert [log.path for log in token_logs([mine, tmp_path, mine])] == [str(mine)]  # each counts once
     (tmp_path / "empty").mkdir()
     with pytest.raises(TraceError, match="holds no token log"):
         token_logs([tmp_path / "empty"])

@@ -68,6 +68,27 @@ def test_all_forms_give_the_same_columns(tmp_path: Path, form: str) -> None:
     assert log.quality == ()
 
 
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_a_column_that_is_there_twice_is_refused(tmp_path: Path, form: str) -> None:
+    path = tmp_path / "tokens.anything"
+    names = ["request", "token", "client_receipt_ns", "client_receipt_ns"]
+    if form == "csv":
+        path.write_text(",".join(names) + f"\na,0,{T},{T}\n")
+    else:
+        columns = [pa.array(["a"]), pa.array([0]), pa.array([T]), pa.array([T])]
+        pa_parquet.write_table(pa.Table.from_arrays(columns, names=names), path)
+    with pytest.raises(TraceError, match="'client_receipt_ns' more than once"):
+        read_token_log(path)
+
+
+def test_a_parquet_timestamp_beyond_64_bits_of_ns_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    far = pa.array([300_000_000_000], pa.timestamp("s"))
+    pa_parquet.write_table(pa.table({"request": [7], "token": [0], "client_receipt_ns": far}), path)
+    with pytest.raises(TraceError, match="no ns since 1970"):
+        read_token_log(path)
+
+
 def test_parquet_timestamps_count_as_epoch_ns(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     us = pa.array([T // 1000], pa.timestamp("us", tz="UTC"))
