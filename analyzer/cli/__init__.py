@@ -149,13 +149,13 @@ def _refuse_partial(capture: Capture) -> None:
 
 
 def _findings(diagnosis: Diagnosis) -> list[str]:
-    from analyzer.report.findings import FINDINGS_SHOWN, share_text, supported
+    from analyzer.report.findings import FINDINGS_SHOWN, share_text, supported, whose_step
 
     rows = supported(diagnosis)[:FINDINGS_SHOWN]
     if not rows:
         return [f"no explanation is supported by this capture; {_left(diagnosis)}"]
     return [
-        f"supported: {visible(row.id, 60)}, {share_text(row)} of the step,"
+        f"supported: {visible(row.id, 60)}, {share_text(row)} of {whose_step(diagnosis, row)},"
         f" phase {visible(row.phase, 60)}{'' if row.rank is None else f', rank {row.rank}'}"
         for row in rows
     ]

@@ -80,7 +80,7 @@ def no_finding(diagnosis: Diagnosis) -> str:
     best = max(open_rows, key=lambda row: row.share.interval[1] if row.share else 0.0)
     return (
         f"None: no explanation is supported. The largest one left open is {code(best.id)} in"
-        f" {_where(best)}, {share_text(best)} of the step."
+        f" {_where(best)}, {share_text(best)} of {whose_step(diagnosis, best)}."
     )
 
 
@@ -97,8 +97,8 @@ def left_open(diagnosis: Diagnosis) -> list[str]:
     for row in rows:
         first.setdefault(row.id, row)
     return [
-        f"**Open**: {code(row.id)}, {share_text(row)} of the step, {_where(row)}. {prose(row.claim)} To decide:"
-        f" {prose(row.discriminating_check)}. Longest: {_evidence(row)}."
+        f"**Open**: {code(row.id)}, {share_text(row)} of {whose_step(diagnosis, row)}, {_where(row)}."
+        f" {prose(row.claim)} To decide: {prose(row.discriminating_check)}. Longest: {_evidence(row)}."
         for row in list(first.values())[:OPEN_SHOWN]
         if row.evidence
     ]
@@ -149,6 +149,13 @@ def _where(row: Hypothesis) -> str:
     return f"phase {code(row.phase)}{rank}"
 
 
+def whose_step(diagnosis: Diagnosis, row: Hypothesis) -> str:
+    """What a share is of, where steps at the client stand beside those at the device."""
+    if row.scope == "client":
+        return "the client's step"
+    return "the device's step" if diagnosis.boundary == "client" else "the step"
+
+
 def share_text(row: Hypothesis) -> str:
     """``62.0 % (55.1 to 66.0 %)``."""
     if row.share is None:
@@ -191,7 +198,7 @@ def _finding(diagnosis: Diagnosis, rows: list[Hypothesis]) -> Finding:
         ("Overlaps", _overlaps(row)),
     ]
     return Finding(
-        title=f"{code(row.id)}: {share_text(row)} of the step, {_where(row)}",
+        title=f"{code(row.id)}: {share_text(row)} of {whose_step(diagnosis, row)}, {_where(row)}",
         claim=prose(row.claim) + note,
         lines=[(head, text) for head, text in lines if text],
     )

@@ -27,7 +27,7 @@ def hypothesis_table(diagnosis: Diagnosis) -> str:
         [
             cell(row.id),
             cell(row.phase, 40),
-            "all" if row.rank is None or row.scope == "global" else str(row.rank),
+            _rank(row),
             row.verdict,
             share_text(row),
             value_text(row.measured),
@@ -44,6 +44,12 @@ def hypothesis_table(diagnosis: Diagnosis) -> str:
     text = table(header, cells, left=(0, 1, 3, 6))
     left = len(rows) - ROWS_SHOWN
     return f"{text}\n\n{count(left, 'more row')} in `hypotheses.csv`." if left > 0 else text
+
+
+def _rank(row: Hypothesis) -> str:
+    if row.scope == "client":
+        return "client"
+    return "all" if row.rank is None or row.scope == "global" else str(row.rank)
 
 
 def unmeasured_ids(diagnosis: Diagnosis) -> str:

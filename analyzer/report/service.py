@@ -214,6 +214,8 @@ def _clock_line(pair: ClockPair) -> str:
         )
     return (
         f"{head}: **clock offset or constant delay, not told apart**: {prose(pair.why_not)}. The smallest difference,"
-        f" {ms(pair.smallest_ns)} ms, is attributed to nothing, only what exceeds it is. Causality allows an offset of"
+        f" {ms(pair.smallest_ns)} ms, is attributed to nothing, only what exceeds it is;"
+        " the intervals of the gap's parts leave room for it."
+        " Causality allows an offset of"
         f" {allowed}.{drift}"
     )

@@ -113,7 +113,10 @@ def test_an_offset_is_told_as_one_and_as_attributed_to_nothing() -> None:
     ("changes", "told"),
     [
         ({"joined": False, "why_not_joined": "the capture does not know its wall-clock time"}, "not joined with the"),
+        ({"assignment": "latest"}, "by emission, from the last step"),
         ({"assignment": "latest"}, "assumed, a delay longer by whole steps"),
+        ({"assignment": "fit", "assigned_by": "client receipt"}, "by receipt, and no other delay"),
+        ({"receipt_resolution_ns": MS}, "its receipts are logged to 1.000 ms"),
         ({"tokens_outside": 2, "tokens_ambiguous": 1}, "2 are of steps outside the capture; 1 could not be given"),
         ({"assignment": "completion", "completion_difference_ns": -MS}, "1.000 ms before the capture's"),
         ({"path": "a`|<b>"}, "U+0060"),
@@ -144,6 +147,9 @@ def test_the_client_boundary_leads_the_report() -> None:
     first = text.splitlines()[2]
     assert "to the client's receipt: **10.000 ms per step**" in first
     assert "% of the device's step" in first  # the other shares are of another step than this one
+    titles = [line for line in text.splitlines() if line.startswith("### 1. ")]
+    assert titles and "of the device's step" in titles[0]
+    assert "### 1. " in render(builder.diagnosis()) and "device's step" not in render(builder.diagnosis())
     assert "a step ends when the client has its output" in text
     assert text.index("service.output") < text.index("### After the device")
 

@@ -151,7 +151,10 @@ def _hidden_ns(service: Service, most_ns: int) -> int:
 def _notes(windows: Sequence[ClientWindow], service: Service, *, undeclared: bool) -> list[str]:
     after = sum(window.after_device_ns for window in windows)
     under = sum(window.under_later_steps_ns for window in windows)
-    notes = ["share of the step at the client, which ends with the receipt of its last token"]
+    notes = [
+        "share of the step at the client, which ends with the receipt of its last token: not to be added to shares of"
+        " the device's step"
+    ]
     if after and 2 * under > after:
         notes.append(
             f"{100 * under / after:.0f} % of the time after the device passed while later steps were at work: it delays"
