@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -110,7 +110,13 @@ def _any_path(
     if not any(not window.empty for window in by_rank[focus].windows):
         return None, "the capture holds no step with device work"
     rank = by_rank[focus]
-    return device_path("rank", focus, rank.host, zero_ns, rank.windows, _of_rank(joint.segments, focus)), ""
+    path = device_path("rank", focus, rank.host, zero_ns, rank.windows, _of_rank(joint.segments, focus))
+    busy = sum(any(not window.empty for window in one.windows) for one in by_rank.values())
+    if busy > 1:
+        path = replace(
+            path, one_of=f"{busy} ranks have steps and no path leads through all ({joint.why_no_path})"
+        )
+    return path, ""
 
 
 def _of_rank(segments: SegmentTable, rank: int) -> SegmentTable:

@@ -18,6 +18,7 @@ class DevicePath:
     """Windows with work, by end, and the path through them. ``zero_ns``: epoch time of 0, None where not known.
 
     ``clock``: the host whose wall clock the times are of. ``scope`` and ``rank`` as of a budget.
+    ``one_of``: "", or why this is the path of one of several ranks that a token may be from.
     """
 
     scope: str
@@ -29,6 +30,7 @@ class DevicePath:
     end_ns: IntArray
     category: IntArray
     inferred: IntArray  # (s,) 0 or 1
+    one_of: str = ""
 
     @property
     def ends_ns(self) -> IntArray:

@@ -157,22 +157,26 @@ def _assigned(
         return None, "the capture does not know its wall-clock time"
     capture = path.clock if path.clock is not None else CAPTURE
     ends = path.ends_ns + path.zero_ns
-    found: Assignment | None
-    coarse = ""
+    found: Assignment | None = None
     if (log.completion_ns != ABSENT).any():
-        if clocks.device != capture:
-            return None, _other("device completions", "device", clocks.device, capture)
-        found = by_completion(log.completion_ns, ends)
+        why = _other("device completions", "device", clocks.device, capture)
+        if not why:
+            found = by_completion(log.completion_ns, ends)
+    elif path.one_of:
+        why = (
+            f"{path.one_of}: which of them a token is from cannot be told; log device_completion_ns, or give the"
+            " capture of one of them and the log of its tokens"
+        )
     elif (emission != ABSENT).any():
-        if clocks.server != capture:
-            return None, _other("emissions", "server", clocks.server, capture)
-        found, coarse = _by_instants(log, emission, log.resolution_ns, "emissions", ends)
+        why = _other("emissions", "server", clocks.server, capture)
+        if not why:
+            found, why = _by_instants(log, emission, log.resolution_ns, "emissions", ends)
     else:
-        if clocks.client != capture:
-            return None, _other("receipts", "client", clocks.client, capture)
-        found, coarse = _by_instants(log, receipt, log.receipt_resolution_ns, "receipts", ends)
+        why = _other("receipts", "client", clocks.client, capture)
+        if not why:
+            found, why = _by_instants(log, receipt, log.receipt_resolution_ns, "receipts", ends)
     if found is None:
-        return None, coarse
+        return None, why
     instants = next(one for one in (log.completion_ns, emission, receipt) if (one != ABSENT).any())
     doubt = _doubt(found, log, instants[instants != ABSENT], ends)
     return (None, doubt) if doubt else (found, "")
@@ -229,6 +233,9 @@ def _whole(log: TokenLog) -> bool:
 
 
 def _other(what: str, side: str, name: str | None, capture: str) -> str:
+    """Why instants are not on the capture's clock, "" where they are."""
+    if name == capture:
+        return ""
     told = "nothing tells which clock" if name is None else f"the clock of {name}, not that of {capture},"
     return (
         f"{told} its {what} were read from; where it is the capture's, say `--token-clock {side}={CAPTURE}`"

@@ -25,6 +25,18 @@ def two_gpus(folder: Path) -> Capture:
     return pipeline.read(write_kineto(simulate(eager(2, STEPS, 2)), folder))
 
 
+def two_engines(folder: Path) -> Capture:
+    """Two ranks that have no collective in common."""
+    program = replace(eager(2, STEPS, 2), groups=())
+    ranks = tuple(
+        replace(rank, threads=(replace(rank.threads[0], ops=tuple(
+            op for op in rank.threads[0].ops if not isinstance(op, p.Collective)
+        )),))
+        for rank in program.ranks
+    )  # fmt: skip
+    return pipeline.read(write_kineto(simulate(replace(program, ranks=ranks)), folder))
+
+
 def without_output_ranges(folder: Path) -> Capture:
     """The loop on one GPU with ranges of which none is known as output."""
     program = single_gpu(STEPS)

@@ -18,7 +18,7 @@ from analyzer.explain.service.verdict import with_service
 from analyzer.model import Capture
 from analyzer.report.cautions import cautions
 from analyzer.report.escape import TERMINAL
-from tests.explain.service.captures import ends, log_of, one_gpu, two_gpus, without_output_ranges
+from tests.explain.service.captures import ends, log_of, one_gpu, two_engines, two_gpus, without_output_ranges
 
 US = 1_000
 ONE = {"device": "trace", "server": "trace", "client": "trace"}
@@ -324,6 +324,25 @@ def test_all_ranks_are_joined_on_their_global_path(tmp_path: Path) -> None:
     assert headline_budgets(analysis.diagnosis) == service.budget
     assert {row.scope for row in analysis.diagnosis.budget} == {"global", "rank"}
     assert analysis.diagnosis.step_boundary == "device"
+
+
+def test_emissions_do_not_tell_which_of_two_engines_a_token_is_from(tmp_path: Path) -> None:
+    found = two_engines(tmp_path)
+    plain = pipeline.analyze(found, own_changes=False)
+    assert plain.diagnosis.global_ is None
+    rows, completions = [], []
+    for rank in plain.diagnosis.ranks:
+        for step, window in enumerate(rank.windows):
+            end = window.end_ns
+            rows.append((f"r{rank.rank}", step, None, end + 20 * US, end + 60 * US))
+            completions.append((f"r{rank.rank}", step, end, end + 20 * US, end + 60 * US))
+    (log,) = service_of(joined(found, log_of(tmp_path, rows), token_clocks=ONE)).logs
+    assert not log.joined and log.why_not_joined.startswith("2 ranks have steps")
+    service = service_of(joined(found, log_of(tmp_path, completions), token_clocks=ONE))
+    assert service.rank is not None
+    mine = [row for row in completions if row[0] == f"r{service.rank}"]
+    (log,) = service_of(joined(found, log_of(tmp_path, mine), token_clocks=ONE)).logs
+    assert (log.joined, log.tokens_joined) == (True, len(mine))
 
 
 def test_the_host_boundary_and_the_client_boundary_without_a_log(capture: Capture, tmp_path: Path) -> None:
