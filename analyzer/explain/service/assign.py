@@ -25,6 +25,9 @@ LEAST_TO_JUDGE = 8
 LEAST_COMPLETIONS = 3
 MOST_SCATTER = 0.4
 """Of a step. At half a step to either side each completion would fit any step as well as its own."""
+FAR_CLEARER = 2.0
+"""By so much less the instants have to scatter around other steps for their clock not to be believed."""
+MOST_STEPS_OFF = 200
 SEVERAL_A_STEP = 0.1
 """More of the emissions of several tokens than this come after too few steps: some step has several (speculation)."""
 EVER = int(np.iinfo(np.int64).max)
@@ -78,6 +81,29 @@ def scatter_of(completion_ns: IntArray, step: IntArray, ends_ns: IntArray) -> in
     low, high = np.quantile(times[mine] - ends_ns[step[first][mine]], (0.1, 0.9))
     scatter = int(high - low)
     return scatter if scatter > MOST_SCATTER * np.median(np.diff(ends_ns)) else None
+
+
+def better_shift(instants: IntArray, step: IntArray, ends_ns: IntArray, *, earlier: bool) -> int | None:
+    """By how many ns the instants lie after steps that they fit far better than their own, if there are such steps.
+
+    Instants by another clock than the steps' lie at the same distance from the wrong ones only as far as steps are
+    alike. ``earlier``: whether steps before the own ones count, too. None: nothing speaks against the own steps.
+    """
+    mine = np.flatnonzero(step != NO_STEP)
+    at, one = np.unique(step[mine], return_index=True)  # a token of each step tells enough
+    times = instants[mine][one]
+    best, off = float("inf"), None
+    most = min(MOST_STEPS_OFF, len(ends_ns) - 1)
+    for shift in range(-most if earlier else 1, most + 1):
+        moved = at + shift
+        inside = (moved >= 0) & (moved < len(ends_ns))
+        if not shift or inside.sum() < LEAST_TO_JUDGE or 2 * inside.sum() < len(at):
+            continue
+        spread = _spread(moved[inside], times[inside], ends_ns)
+        own = _spread(at[inside], times[inside], ends_ns)  # of the same tokens: others may scatter more
+        if FAR_CLEARER * spread < own and spread < best:
+            best, off = spread, int(np.median(times[inside] - ends_ns[moved[inside]]))
+    return off
 
 
 def by_emission(

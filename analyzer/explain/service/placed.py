@@ -12,6 +12,7 @@ from analyzer.explain.service.assign import (
     MOST_SCATTER,
     NO_STEP,
     Assignment,
+    better_shift,
     by_completion,
     by_emission,
     scatter_of,
@@ -178,7 +179,7 @@ def _assigned(
     if found is None:
         return None, why
     instants = next(one for one in (log.completion_ns, emission, receipt) if (one != ABSENT).any())
-    doubt = _doubt(found, log, instants[instants != ABSENT], ends)
+    doubt = _doubt(found, log, instants, ends)
     return (None, doubt) if doubt else (found, "")
 
 
@@ -197,10 +198,18 @@ def _by_instants(
     return by_emission(log.request, not_back(log.request, last), ends_ns, whole_requests=_whole(log)), ""
 
 
-def _doubt(found: Assignment, log: TokenLog, known_ns: IntArray, ends_ns: IntArray) -> str:
-    """Why the tokens are not from these steps, or "". ``known_ns``: the instants that they were sought by."""
+def _doubt(found: Assignment, log: TokenLog, instants: IntArray, ends_ns: IntArray) -> str:
+    """Why the tokens are not from these steps, or "". ``instants``: (n,) those that they were sought by."""
     if not (found.step != NO_STEP).any():
-        return f"none of its tokens is from a step of the capture{_apart(known_ns, ends_ns)}"
+        return (
+            f"none of its tokens is from a step of the capture{_apart(instants[instants != ABSENT], ends_ns)}"
+        )
+    off = better_shift(instants, found.step, ends_ns, earlier=found.method == "completion")
+    if off is not None:
+        return (
+            f"it fits the capture's steps far better where its times lie {abs(off) / 1e6:.3f} ms"
+            f" {'after' if off > 0 else 'before'} their ends: they are not by the capture's clock"
+        )
     scatter = scatter_of(log.completion_ns, found.step, ends_ns) if found.method == "completion" else None
     if scatter is None:
         return ""

@@ -11,6 +11,7 @@ from analyzer.explain.service.assign import (
     EVER,
     NO_STEP,
     Assignment,
+    better_shift,
     by_completion,
     by_emission,
     latest_steps,
@@ -58,6 +59,32 @@ def test_completions_of_other_steps_scatter_between_the_ends() -> None:
     found = scatter(others)
     assert found is not None and found > 60
     assert scatter(np.repeat(others[:2], 8)) is None  # two completions tell nothing
+
+
+@pytest.mark.parametrize("off", [310, -290])
+def test_completions_by_a_clock_that_is_off_fit_other_steps_far_better(off: int) -> None:
+    rng = np.random.default_rng(4)
+    ends = np.cumsum(100 + rng.integers(-6, 7, 40)).astype(np.int64)
+    found = by_completion(ends + off, ends)
+    assert better_shift(ends + off, found.step, ends, earlier=True) == off
+    own = by_completion(ends + 20, ends)
+    assert better_shift(ends + 20, own.step, ends, earlier=True) is None
+
+
+def test_jitter_of_some_tokens_speaks_against_no_step() -> None:
+    """Steps all alike: the first third scatters, and at other steps it would not be there at all."""
+    ends = np.arange(100, 4_100, 100)
+    times = ends + 30 + np.where(np.arange(40) < 14, np.arange(40) % 4 * 8, 0)
+    step = np.arange(40)
+    assert better_shift(times, step, ends, earlier=True) is None
+
+
+def test_emissions_that_fit_steps_that_were_not_complete_are_not_by_that_clock() -> None:
+    rng = np.random.default_rng(4)
+    ends = np.cumsum(100 + rng.integers(-9, 10, 40)).astype(np.int64)
+    times = ends - 130
+    found = emitted(request(40), times, ends, whole=False)
+    assert better_shift(times, found.step, ends, earlier=False) == -130
 
 
 def test_an_emission_follows_the_last_complete_step() -> None:
