@@ -77,7 +77,8 @@ def _measured(row: Hypothesis, service: Service, limits: Mapping[str, float], di
     windows, _ = used_windows(service.windows, row.phase)
     step = np.array([window.end_ns - window.start_ns for window in windows], np.int64)
     if not step.sum():
-        return row
+        note = "the token log that was given tells nothing of these steps"
+        return msgspec.structs.replace(row, verdict_note="; ".join(filter(None, (row.verdict_note, note))))
     shares = _shares(windows, service, step)
     value, low, high = share_of(shares)
     coarse = max((log.receipt_resolution_ns - 1 for log in service.logs if log.joined), default=0)

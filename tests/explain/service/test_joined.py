@@ -250,6 +250,9 @@ def test_a_log_of_another_run_is_not_joined(capture: Capture, complete: list[int
     assert (log.joined, log.tokens_joined) == (False, 0)
     assert "of another run" in log.why_not_joined
     assert output_path(analysis).scope != "client"
+    assert output_path(analysis).verdict_note.endswith(
+        "the token log that was given tells nothing of these steps"
+    )
     assert any(log.path in row.what for row in analysis.diagnosis.unmeasured)
 
 
