@@ -17,7 +17,7 @@ PART_WORDS = {
     "output": "from completion to the server's emission",
     "transport": "from the emission until it reached the client",
     "buffering": "held for other tokens: emitted together, read together, read late",
-    "unsplit": "an instant between was not logged or is not on this clock",
+    "unsplit": "an instant was not logged, is not on this clock, or the token's step is not told",
 }
 ASSIGNED_WORDS = {
     "completion": "by the completion that the log has",
