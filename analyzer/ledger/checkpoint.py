@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from analyzer.ledger.headers import Tensor, read_header
 CONFIG = "config.json"
 INDEX = "model.safetensors.index.json"
 SINGLE = "model.safetensors"
+_SHARD = re.compile(r"(.+)-(\d{1,9})-of-(\d{1,9})\.safetensors")
 LONGEST_CONFIG_BYTES = 200_000_000
 _HINT = "give the folder that holds config.json and the safetensors files of one checkpoint"
 
@@ -75,7 +77,21 @@ def _files(root: Path) -> list[Path]:
     files = sorted(root.glob("*.safetensors"))
     if not files:
         raise TraceError(str(root), "", f"holds neither {SINGLE} nor {INDEX}", _HINT)
+    _check_shards(root, files)
     return files
+
+
+def _check_shards(root: Path, files: list[Path]) -> None:
+    """Shards number themselves, so that one that is missing shows without an index, too."""
+    found: dict[tuple[str, int], set[int]] = {}
+    for path in files:
+        if (named := _SHARD.fullmatch(path.name)) is not None:
+            found.setdefault((named[1], int(named[3])), set()).add(int(named[2]))
+    for (stem, number), here in found.items():
+        if len(here) < number:
+            first = next(shard for shard in range(1, number + 1) if shard not in here)
+            why = f"holds {len(here)} of the {number} shards of {stem}; the first that is missing is {first}"
+            raise TraceError(str(root), "", why, "give the whole checkpoint")
 
 
 def _from_files(files: list[Path]) -> tuple[dict[str, Tensor], list[str]]:

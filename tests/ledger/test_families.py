@@ -430,6 +430,26 @@ def test_plain_weights_that_are_loaded_narrower(tmp_path: Path) -> None:
     assert flop(stored) == flop(loaded)
 
 
+def test_a_plain_checkpoint_quantized_on_loading_keeps_head_embedding_router_norms_and_biases(
+    tmp_path: Path,
+) -> None:
+    config = fam.qwen_config(
+        num_hidden_layers=1, hidden_size=256, moe_intermediate_size=128, num_attention_heads=4,
+        num_key_value_heads=2, head_dim=64, num_experts=8, num_experts_per_tok=8, vocab_size=500,
+    )  # fmt: skip
+    built(tmp_path, config, fam.qwen(config, shared=128), batch=4)
+    ledger = again(tmp_path, batch=4, weights_dtype="fp8").ledger
+    wide = 2 * (500 * 256 + 4 * 256 + 3 * 256 + (256 + 128 + 128) + 8 * 256 + 256)
+    narrow = 256 * (256 + 128 + 128 + 256) + 3 * 256 * 128 + 8 * 3 * 256 * 128
+    held = [entry for kind in ("dense", "routed") for entry in entries(ledger, kind=kind)]
+    assert sum(entry.bytes for entry in held if entry.dtype == "F8_E4M3") == narrow
+    assert sum(entry.bytes for entry in held if entry.dtype == "BF16") == wide
+    assert {entry.flop_dtype for entry in entries(ledger, phase="head") if entry.flop} == {"bf16"}
+    assert any(
+        "embedding, head, routers, norms and biases stay" in text for text in ledger.workload.assumptions
+    )
+
+
 def test_activations_are_inputs_and_outputs_of_products(tmp_path: Path) -> None:
     config = fam.llama_config(**SMALL_LLAMA)
     ledger = built(tmp_path, config, fam.llama(config), batch=3, tensor=2, activations=True).ledger
