@@ -13,6 +13,7 @@ from analyzer.errors import TraceError
 from analyzer.ledger.headers import Tensor, read_header
 
 CONFIG = "config.json"
+MODELOPT = "hf_quant_config.json"
 INDEX = "model.safetensors.index.json"
 SINGLE = "model.safetensors"
 _SHARD = re.compile(r"(.+)-(\d{1,9})-of-(\d{1,9})\.safetensors")
@@ -49,12 +50,22 @@ def read_checkpoint(folder: str | Path) -> Checkpoint:
     root = Path(folder)
     if not root.is_dir():
         raise TraceError(str(root), "", "is no folder" if root.exists() else "does not exist", _HINT)
-    config = _json(root / CONFIG, dict[str, Any])
+    config = _quantized(root, _json(root / CONFIG, dict[str, Any]))
     index = _json(root / INDEX, _Index) if (root / INDEX).exists() else None
     if index is None:
         tensors, notes = _from_files(_files(root))
         return Checkpoint(root, config, tensors, (), tuple(notes))
     return _indexed(root, config, index)
+
+
+def _quantized(root: Path, config: dict[str, Any]) -> dict[str, Any]:
+    """ModelOpt's older checkpoints say in a file of its own how they are quantized."""
+    if config.get("quantization_config") or not (root / MODELOPT).is_file():
+        return config
+    told = _json(root / MODELOPT, dict[str, Any]).get("quantization")
+    if not isinstance(told, dict):
+        return config
+    return {**config, "quantization_config": {"quant_method": "modelopt", **told}}
 
 
 def _json(path: Path, type_: Any) -> Any:

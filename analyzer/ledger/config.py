@@ -81,6 +81,10 @@ class Keys:
             return value
         return None
 
+    def some(self, *names: str) -> int | None:
+        """The same, where 0 says that the model has none (dense models of families with experts write it)."""
+        return self.count(*(name for name in names if self.values.get(name) != 0))
+
     def need(self, *names: str) -> int:
         """The same, and an error where none is there."""
         value = self.count(*names)
@@ -119,14 +123,14 @@ def model_config(config: Mapping[str, Any], path: str, folder: str) -> ModelConf
         value_head_dim=keys.count("v_head_dim") or head_dim,
         latent=_latent(keys),
         linear=_linear(keys),
-        experts=keys.count("n_routed_experts", "num_experts", "num_local_experts", "moe_num_experts"),
-        top_k=keys.count("num_experts_per_tok", "num_experts_per_token", "experts_per_token", "moe_topk"),
+        experts=keys.some("n_routed_experts", "num_experts", "num_local_experts", "moe_num_experts"),
+        top_k=keys.some("num_experts_per_tok", "num_experts_per_token", "experts_per_token", "moe_topk"),
         tied=_tied(keys),
         compute_dtype=keys.dtype("dtype", "torch_dtype"),
         state_dtype=keys.dtype("mamba_ssm_dtype", "mamba_ssm_cache_dtype"),
         layer_kinds=kinds,
         window=window,
-        quantization=quantization(config, path),
+        quantization=quantization(keys.values, path),
     )
 
 
@@ -185,7 +189,8 @@ def _layer_kinds(keys: Keys, layers: int) -> tuple[tuple[LayerKind, ...], int | 
     chunk = keys.count("attention_chunk_size")
     if chunk is not None:
         return _chunked(keys, layers), chunk
-    if window is None or keys.values.get("use_sliding_window") is False:
+    used = keys.values.get("use_sliding_window")
+    if window is None or used is False or (used is None and _says_whether_it_slides(keys)):
         return (full,) * layers, None
     every = keys.count("sliding_window_pattern") or _EVERY_NTH_IS_FULL.get(str(keys.values.get("model_type")))
     if every is not None:
@@ -193,6 +198,11 @@ def _layer_kinds(keys: Keys, layers: int) -> tuple[tuple[LayerKind, ...], int | 
     first = keys.values.get("max_window_layers") if keys.values.get("use_sliding_window") is True else None
     start = first if isinstance(first, int) else 0
     return tuple("sliding" if layer >= start else "full" for layer in range(layers)), window
+
+
+def _says_whether_it_slides(keys: Keys) -> bool:
+    """Qwen models write a window that counts only with use_sliding_window, which is off by default."""
+    return str(keys.values.get("model_type")).startswith("qwen")
 
 
 def _chunked(keys: Keys, layers: int) -> tuple[LayerKind, ...]:

@@ -34,6 +34,7 @@ def llama(folder: Path, layers: int = 6, request: dict[str, Any] | None = None, 
             {"sliding_window": 41, "layer_types": ["sliding_attention", "full_attention"] * 3},
             3 * 100 + 3 * 40,
         ),
+        ({"sliding_window": 41, "model_type": "qwen2"}, 6 * 100),  # off unless use_sliding_window is on
         ({"sliding_window": 41, "model_type": "gemma2"}, 3 * 100 + 3 * 40),
         ({"sliding_window": 41, "sliding_window_pattern": 3}, 2 * 100 + 4 * 40),
         ({"attention_chunk_size": 64}, 5 * 36 + 100),  # Llama 4: all but every fourth

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -343,6 +344,28 @@ def test_fp8_weights_compute_in_fp8_unless_only_weights_are_quantized(
     assert {
         entry.flop_dtype for entry in entries(ledger, phase="attention", name="attention projections")
     } == {flop_dtype}
+
+
+@pytest.mark.parametrize("where", ["text_config", "hf_quant_config.json"])
+def test_how_a_checkpoint_is_quantized_can_stand_elsewhere(tmp_path: Path, where: str) -> None:
+    """In the language model's part of a multimodal config; in ModelOpt's own file."""
+    config = fam.llama_config(**SMALL_LLAMA)
+    shapes = fam.llama(config, lambda *form: fam.linear(*form, dtype="F8_E4M3"))
+    weight_only = {"config_groups": {"g": {"weights": {"num_bits": 8}, "input_activations": None}}}
+    (tmp_path / "hf_quant_config.json").write_text(json.dumps({"quantization": weight_only}))
+    if where == "text_config":
+        (tmp_path / "hf_quant_config.json").unlink()
+        config |= {"text_config": {"quantization_config": weight_only}}
+    ledger = built(tmp_path, config, shapes).ledger
+    found = {entry.flop_dtype for entry in entries(ledger, phase="feed-forward") if entry.flop}
+    assert found == {"bf16"}
+
+
+def test_a_dense_model_of_a_family_with_experts_writes_none_of_them(tmp_path: Path) -> None:
+    config = fam.llama_config(**SMALL_LLAMA)
+    plain = built(tmp_path / "plain", config, fam.llama(config)).ledger
+    zeros = config | {"num_local_experts": 0, "num_experts_per_tok": 0}
+    assert built(tmp_path / "zeros", zeros, fam.llama(config)).ledger.phase == plain.phase
 
 
 def test_tied_embeddings_are_read_once_as_rows_and_once_as_the_head(tmp_path: Path) -> None:
