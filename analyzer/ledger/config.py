@@ -13,6 +13,7 @@ from analyzer.ledger.quantization import Quantization, quantization
 LayerKind = Literal["full", "sliding", "chunked", "other"]
 _EVERY_NTH_IS_FULL = {"gemma2": 2, "gemma3": 6, "gemma3_text": 6, "cohere2": 4}
 """Model types whose older configs leave out which layers slide: all but every n-th (transformers' defaults)."""
+_MOST_LAYERS = 100_000
 _ROTARY_INTERVAL = 4  # transformers' default for Llama 4
 _HINT = "give the config.json that belongs to the checkpoint"
 
@@ -111,6 +112,10 @@ def model_config(config: Mapping[str, Any], path: str, folder: str) -> ModelConf
     heads, hidden = keys.need("num_attention_heads", "n_head"), keys.need("hidden_size", "n_embd")
     head_dim = keys.count("head_dim") or hidden // heads
     layers = keys.need("num_hidden_layers", "n_layer")
+    if layers > _MOST_LAYERS:
+        raise TraceError(
+            path, "num_hidden_layers", f"is {layers}: no model has more than {_MOST_LAYERS:,}", _HINT
+        )
     kinds, window = _layer_kinds(keys, layers)
     return ModelConfig(
         name=_name(config, folder),
