@@ -23,6 +23,9 @@ _CAST = re.compile(
 _LAMBDA = re.compile(r"\[lambda[^\[\]]*\(instance \d+\)\]|\{lambda[^{}]*#\d+\}|'lambda\d*'")
 _CLONE = re.compile(r"(?: \[clone [^\]]*\]|\.kd)+$")
 _CUTE_ARGUMENTS = re.compile(r"_object_at_|_(?:tensor(?:ptr|\d)|CopyAtom|TiledCopy|TiledMMA)")
+_INTEGER = re.compile(r"\b(\d+)(?:u|l|ul|ll|ull)\b", re.IGNORECASE)
+_QUALIFIER = re.compile(r"\b(?:const|void|typename)\b")
+_TRUE, _FALSE = re.compile(r"\btrue\b"), re.compile(r"\bfalse\b")
 _LENGTH = re.compile(r"(\d+)(?=[A-Za-z_])")
 _NO_IDENTIFIER = re.compile(r"L[a-z]n?\d+E|[ST]\d*_|DF\d+[b_]?|A\d+_|Lb[01]E")
 
@@ -113,3 +116,29 @@ def full_name(name: str) -> str:
     two ways to write a lambda (-> ``lambda``). Of a mangled name the identifiers, in order.
     """
     return _forms(name)[1]
+
+
+@cache
+def loose_name(name: str) -> str:
+    """The full name without what demanglers write differently, to find a kernel in another tool's output.
+
+    NVIDIA's tools write ``k<(bool)1, (unsigned long)2, char *>(T2, const int *)``, Kineto ``k<true, 2ul, char*>(char*,
+    int const*)``. So no argument lists, integer suffixes, const or spaces; true and false are 1 and 0.
+    """
+    full = full_name(name)
+    text = _outside_parentheses(full)
+    text = _INTEGER.sub(r"\1", _QUALIFIER.sub("", text))
+    return re.sub(r"\s+", "", _FALSE.sub("0", _TRUE.sub("1", text))) or full
+
+
+def _outside_parentheses(text: str) -> str:
+    kept: list[str] = []
+    depth = 0
+    for letter in text:
+        if letter == ")":
+            depth = max(depth - 1, 0)
+        elif letter == "(":
+            depth += 1
+        elif not depth:
+            kept.append(letter)
+    return "".join(kept)

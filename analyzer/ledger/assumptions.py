@@ -75,8 +75,14 @@ def _step(facts: Facts) -> Iterator[str]:
                 f"most plain weights are stored as {usual}, but the config computes in {facts.step.compute_dtype}: "
                 "an engine may load them so (--weights-dtype)"
             )
-    else:
+    elif facts.step.weights_dtype in FLOATS:
         yield f"weights that are stored as plain floating point are loaded and read as {facts.step.weights_dtype}"
+    else:
+        yield (
+            f"matrices of attention, feed-forward parts and experts that are stored as plain floating point are"
+            f" quantized on loading and read as {facts.step.weights_dtype}, without scales; embedding, head, routers,"
+            " norms and biases stay as stored"
+        )
     if facts.inventory.tied:
         yield "the head reads the embedding table (tied)"
 

@@ -104,13 +104,22 @@ def build(folder: str | Path, request: Request) -> Built:
         unknown_arithmetic=tuple(weights.unknown_arithmetic),
         stateless=stateless,
         odd_layers=tuple(layer for layer in attention if model.layer_kinds[layer] == "other"),
-        notes=checkpoint.notes,
+        notes=(*checkpoint.notes, *_cache_note(request, model, cache_step)),
     )
     ledger = _ledger(request, facts, books)
     defect = defect_of(ledger)
     if defect is not None:  # tensors are in bounds, so it is the step that is beyond what a file holds
         raise UsageError("--batch, --context", defect.where, defect.why, "give the sizes of a real step")
     return Built(ledger, _warnings(facts))
+
+
+def _cache_note(request: Request, model: ModelConfig, step: CacheStep) -> tuple[str, ...]:
+    if request.cache_dtype is not None or not model.quantization.cache:
+        return ()
+    return (
+        f"the config says that the KV cache is quantized, and it is counted as {step.cache_dtype}: if the engine"
+        " follows it, give --cache-dtype fp8",
+    )
 
 
 def _tokens(request: Request, layout: Parallel) -> int:

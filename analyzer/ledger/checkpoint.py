@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,10 @@ from analyzer.errors import TraceError
 from analyzer.ledger.headers import Tensor, read_header
 
 CONFIG = "config.json"
+MODELOPT = "hf_quant_config.json"
 INDEX = "model.safetensors.index.json"
 SINGLE = "model.safetensors"
+_SHARD = re.compile(r"(.+)-(\d{1,9})-of-(\d{1,9})\.safetensors")
 LONGEST_CONFIG_BYTES = 200_000_000
 _HINT = "give the folder that holds config.json and the safetensors files of one checkpoint"
 
@@ -47,12 +50,22 @@ def read_checkpoint(folder: str | Path) -> Checkpoint:
     root = Path(folder)
     if not root.is_dir():
         raise TraceError(str(root), "", "is no folder" if root.exists() else "does not exist", _HINT)
-    config = _json(root / CONFIG, dict[str, Any])
+    config = _quantized(root, _json(root / CONFIG, dict[str, Any]))
     index = _json(root / INDEX, _Index) if (root / INDEX).exists() else None
     if index is None:
         tensors, notes = _from_files(_files(root))
         return Checkpoint(root, config, tensors, (), tuple(notes))
     return _indexed(root, config, index)
+
+
+def _quantized(root: Path, config: dict[str, Any]) -> dict[str, Any]:
+    """ModelOpt's older checkpoints say in a file of its own how they are quantized."""
+    if config.get("quantization_config") or not (root / MODELOPT).is_file():
+        return config
+    told = _json(root / MODELOPT, dict[str, Any]).get("quantization")
+    if not isinstance(told, dict):
+        return config
+    return {**config, "quantization_config": {"quant_method": "modelopt", **told}}
 
 
 def _json(path: Path, type_: Any) -> Any:
@@ -75,7 +88,21 @@ def _files(root: Path) -> list[Path]:
     files = sorted(root.glob("*.safetensors"))
     if not files:
         raise TraceError(str(root), "", f"holds neither {SINGLE} nor {INDEX}", _HINT)
+    _check_shards(root, files)
     return files
+
+
+def _check_shards(root: Path, files: list[Path]) -> None:
+    """Shards number themselves, so that one that is missing shows without an index, too."""
+    found: dict[tuple[str, int], set[int]] = {}
+    for path in files:
+        if (named := _SHARD.fullmatch(path.name)) is not None:
+            found.setdefault((named[1], int(named[3])), set()).add(int(named[2]))
+    for (stem, number), here in found.items():
+        if len(here) < number:
+            first = next(shard for shard in range(1, number + 1) if shard not in here)
+            why = f"holds {len(here)} of the {number} shards of {stem}; the first that is missing is {first}"
+            raise TraceError(str(root), "", why, "give the whole checkpoint")
 
 
 def _from_files(files: list[Path]) -> tuple[dict[str, Tensor], list[str]]:

@@ -13,6 +13,7 @@ from analyzer.ledger.quantization import Quantization, quantization
 LayerKind = Literal["full", "sliding", "chunked", "other"]
 _EVERY_NTH_IS_FULL = {"gemma2": 2, "gemma3": 6, "gemma3_text": 6, "cohere2": 4}
 """Model types whose older configs leave out which layers slide: all but every n-th (transformers' defaults)."""
+_MOST_LAYERS = 100_000
 _ROTARY_INTERVAL = 4  # transformers' default for Llama 4
 _HINT = "give the config.json that belongs to the checkpoint"
 
@@ -81,6 +82,10 @@ class Keys:
             return value
         return None
 
+    def some(self, *names: str) -> int | None:
+        """The same, where 0 says that the model has none (dense models of families with experts write it)."""
+        return self.count(*(name for name in names if self.values.get(name) != 0))
+
     def need(self, *names: str) -> int:
         """The same, and an error where none is there."""
         value = self.count(*names)
@@ -107,6 +112,10 @@ def model_config(config: Mapping[str, Any], path: str, folder: str) -> ModelConf
     heads, hidden = keys.need("num_attention_heads", "n_head"), keys.need("hidden_size", "n_embd")
     head_dim = keys.count("head_dim") or hidden // heads
     layers = keys.need("num_hidden_layers", "n_layer")
+    if layers > _MOST_LAYERS:
+        raise TraceError(
+            path, "num_hidden_layers", f"is {layers}: no model has more than {_MOST_LAYERS:,}", _HINT
+        )
     kinds, window = _layer_kinds(keys, layers)
     return ModelConfig(
         name=_name(config, folder),
@@ -119,14 +128,14 @@ def model_config(config: Mapping[str, Any], path: str, folder: str) -> ModelConf
         value_head_dim=keys.count("v_head_dim") or head_dim,
         latent=_latent(keys),
         linear=_linear(keys),
-        experts=keys.count("n_routed_experts", "num_experts", "num_local_experts", "moe_num_experts"),
-        top_k=keys.count("num_experts_per_tok", "num_experts_per_token", "experts_per_token", "moe_topk"),
+        experts=keys.some("n_routed_experts", "num_experts", "num_local_experts", "moe_num_experts"),
+        top_k=keys.some("num_experts_per_tok", "num_experts_per_token", "experts_per_token", "moe_topk"),
         tied=_tied(keys),
         compute_dtype=keys.dtype("dtype", "torch_dtype"),
         state_dtype=keys.dtype("mamba_ssm_dtype", "mamba_ssm_cache_dtype"),
         layer_kinds=kinds,
         window=window,
-        quantization=quantization(config, path),
+        quantization=quantization(keys.values, path),
     )
 
 
@@ -185,7 +194,8 @@ def _layer_kinds(keys: Keys, layers: int) -> tuple[tuple[LayerKind, ...], int | 
     chunk = keys.count("attention_chunk_size")
     if chunk is not None:
         return _chunked(keys, layers), chunk
-    if window is None or keys.values.get("use_sliding_window") is False:
+    used = keys.values.get("use_sliding_window")
+    if window is None or used is False or (used is None and _says_whether_it_slides(keys)):
         return (full,) * layers, None
     every = keys.count("sliding_window_pattern") or _EVERY_NTH_IS_FULL.get(str(keys.values.get("model_type")))
     if every is not None:
@@ -193,6 +203,11 @@ def _layer_kinds(keys: Keys, layers: int) -> tuple[tuple[LayerKind, ...], int | 
     first = keys.values.get("max_window_layers") if keys.values.get("use_sliding_window") is True else None
     start = first if isinstance(first, int) else 0
     return tuple("sliding" if layer >= start else "full" for layer in range(layers)), window
+
+
+def _says_whether_it_slides(keys: Keys) -> bool:
+    """Qwen models write a window that counts only with use_sliding_window, which is off by default."""
+    return str(keys.values.get("model_type")).startswith("qwen")
 
 
 def _chunked(keys: Keys, layers: int) -> tuple[LayerKind, ...]:

@@ -129,6 +129,8 @@ TOP_RULES: tuple[Rule, ...] = (
 )
 HEAD_RULE = TOP_RULES[-1]
 """What the embedding table is read as where the head shares it."""
+UNQUANTIZED = ("head", "router", "shared experts' gate")
+"""Labels of products whose matrices engines leave as stored where they quantize plain weights on loading."""
 
 UNREAD: tuple[Unread, ...] = (
     Unread(r"(?:model\.)?mtp(?:_layers)?\..*", "multi-token prediction: not read in ordinary decode"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -17,13 +17,14 @@ class Quantization:
     """``weight_bits``: per stored weight. ``ordered``: GPTQ's g_idx is read.
 
     ``activation``: the type of quantized inputs ("fp8", "fp4", or "int8", which has no peak in the device table); None:
-    inputs keep the compute type.
+    inputs keep the compute type. ``cache``: the checkpoint says that its KV cache is quantized.
     """
 
     method: str | None = None
     weight_bits: int | None = None
     activation: str | None = None
     ordered: bool = True
+    cache: bool = False
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,11 @@ def quantization(config: Mapping[str, Any], path: str) -> Quantization:
     values = config.get("quantization_config") or config.get("compression_config")
     if not isinstance(values, dict):
         return Quantization()
+    cache = isinstance(values.get("kv_cache_scheme"), dict) or bool(values.get("kv_cache_quant_algo"))
+    return replace(_of_weights(values, path), cache=cache)
+
+
+def _of_weights(values: Mapping[str, Any], path: str) -> Quantization:
     method = str(values.get("quant_method", "")).lower()
     if method == "bitsandbytes":
         raise TraceError(

@@ -11,7 +11,7 @@ from analyzer.ledger.dtypes import BITS, FLOATS, arithmetic_bits
 from analyzer.ledger.inventory import Form, Inventory, Item
 from analyzer.ledger.layout import Parallel
 from analyzer.ledger.model import Kind
-from analyzer.ledger.names import What, what_of
+from analyzer.ledger.names import UNQUANTIZED, Rule, What, what_of
 from analyzer.ledger.quantization import arithmetic_of
 from analyzer.ledger.routing import Routing
 from analyzer.ledger.shares import Share, share
@@ -76,10 +76,17 @@ class Weights:
             self._shares[key] = shares
         return shares
 
-    def _read_dtype(self, dtype: str, what: What) -> str:
-        """As what a tensor is read: as stored, or plain weights and biases as what they are loaded as."""
-        plain = dtype in FLOATS and what in ("weight", "bias")
-        return self.step.weights_dtype if plain and self.step.weights_dtype is not None else dtype
+    def _read_dtype(self, dtype: str, what: What, rule: Rule | None) -> str:
+        """As what a tensor is read: as stored, or plain weights and biases as what they are loaded as.
+
+        Loading as a type of 8 or 4 bits is quantization: engines do that to linear layers alone. ``rule`` None: the
+        embedding table.
+        """
+        loaded = self.step.weights_dtype
+        if loaded is None or dtype not in FLOATS or what not in ("weight", "bias"):
+            return dtype
+        linear = what == "weight" and rule is not None and rule.product and rule.label not in UNQUANTIZED
+        return loaded if loaded in FLOATS or linear else dtype
 
     def _stage(self, item: Item) -> int:
         if item.known.layer is not None:
@@ -88,7 +95,7 @@ class Weights:
 
     def _dense(self, item: Item) -> None:
         shares = self._of_group(item, self.layout.tensor)
-        dtype = self._read_dtype(item.tensor.dtype, item.known.what)
+        dtype = self._read_dtype(item.tensor.dtype, item.known.what, item.known.rule)
         kind, name = self._kind(item)
         rule = item.known.rule
         key = Key(self._stage(item), rule.phase, kind, name, dtype)
@@ -132,7 +139,7 @@ class Weights:
             touched, tokens = held.count * routing.uniform.touched, held.count * routing.uniform.tokens
         shares = self._of_group(held.example, self.layout.expert_tensor)
         what = what_of(form.rule, form.part)
-        dtype, metadata = self._read_dtype(form.dtype, what), what == "metadata"
+        dtype, metadata = self._read_dtype(form.dtype, what, form.rule), what == "metadata"
         kind: Kind = "quantization-metadata" if metadata else "routed-experts"
         key = Key(
             stage, form.rule.phase, kind, "scales of routed experts" if metadata else form.rule.label, dtype
@@ -197,7 +204,7 @@ class Weights:
         table = inventory.embedding
         if table is None or len(table.shape) != 2:
             return
-        dtype = self._read_dtype(table.dtype, "weight")
+        dtype = self._read_dtype(table.dtype, "weight", None)
         split = self.step.embedding_split and self.layout.tensor > 1
         replicated = self.layout.tensor > 1 and not split
         kind: Kind = "replicated-reads" if replicated else "dense-weights"

@@ -10,9 +10,10 @@ from __future__ import annotations
 import csv
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from analyzer.errors import TraceError
 
@@ -41,6 +42,7 @@ _TIME_NS = {
     "ns": 1.0,
     "nsecond": 1.0,
 }
+_WITH_UNIT = ("dram__bytes", "gpu__time_duration", "Duration", "Memory Throughput rate")
 _NUMBER = re.compile(r"-?[\d.,\u00a0\u202f' ]*\d(?:[eE][+-]?\d+)?")
 
 
@@ -94,7 +96,7 @@ class _Cells:
     name: str
     grid: str
     block: str
-    metrics: Mapping[str, tuple[str, str]]
+    metrics: dict[str, tuple[str, str]]
 
 
 def _lines(path: Path, shown: str) -> list[str]:
@@ -113,10 +115,19 @@ def _lines(path: Path, shown: str) -> list[str]:
         ) from None
 
 
-def _table(lines: Sequence[str], shown: str) -> tuple[list[str], list[tuple[int, list[str]]]]:
-    """The header and the rows below it with their line numbers; all else is passed over."""
+class _Row(NamedTuple):
+    """A line below the header. ``part``: which of several files that were put one after another."""
+
+    line: int
+    part: int
+    cells: list[str]
+
+
+def _table(lines: Sequence[str], shown: str) -> tuple[list[str], list[_Row]]:
+    """The header and the rows below it; all else is passed over."""
     header: list[str] = []
-    rows: list[tuple[int, list[str]]] = []
+    rows: list[_Row] = []
+    part = 0
     for number, line in enumerate(lines, 1):
         if line.startswith("==") or (_KERNEL not in line and not header):
             continue
@@ -124,20 +135,25 @@ def _table(lines: Sequence[str], shown: str) -> tuple[list[str], list[tuple[int,
             cells = next(csv.reader([line], strict=True), [])
         except csv.Error:
             continue
-        if not header:
-            header = cells if _KERNEL in cells else []
-        elif cells and cells != header and len(cells) == len(header):
-            rows.append((number, cells))
+        if _KERNEL in cells:
+            if header and cells != header:
+                why = "begins another table, of other columns"
+                raise TraceError(
+                    shown, f"line {number}", why, "give each file apart, with --counters for each"
+                )
+            header, part = cells, part + 1
+        elif header and cells and len(cells) == len(header):
+            rows.append(_Row(number, part, cells))
     if not header or not rows:
         what = "has no row under its header" if header else f'has no line with a column "{_KERNEL}"'
         raise TraceError(shown, "", f"is no CSV of Nsight Compute: it {what}", f"write it with {COMMAND}")
     return header, rows
 
 
-def _wide(header: Sequence[str], rows: Iterable[tuple[int, list[str]]]) -> Iterator[_Cells]:
+def _wide(header: Sequence[str], rows: Iterable[_Row]) -> Iterator[_Cells]:
     """A column per metric. The row of units has no kernel."""
     units: dict[str, str] = {}
-    for line, cells in rows:
+    for line, _, cells in rows:
         row = dict(zip(header, cells, strict=True))
         if not row[_KERNEL]:
             units = row
@@ -146,25 +162,25 @@ def _wide(header: Sequence[str], rows: Iterable[tuple[int, list[str]]]) -> Itera
         yield _Cells(line, row[_KERNEL], row.get("Grid Size", ""), row.get("Block Size", ""), metrics)
 
 
-def _long(header: Sequence[str], rows: Iterable[tuple[int, list[str]]]) -> Iterator[_Cells]:
-    """A row per metric; the launches are told apart by their ID, else by a metric that comes again."""
-    open_: _Cells | None = None
-    metrics: dict[str, tuple[str, str]] = {}
-    key: tuple[str, str] | None = None
-    for line, cells in rows:
+def _long(header: Sequence[str], rows: Iterable[_Row]) -> Iterator[_Cells]:
+    """A row per metric; the launches are told apart by their ID and process, else by a metric that comes again."""
+    found: dict[tuple[object, ...], _Cells] = {}
+    again = 0
+    for line, part, cells in rows:
         row = dict(zip(header, cells, strict=True))
         unit = row.get(_UNIT, "")
         # the details page has two metrics of this name: a share and a rate
         name = row[_METRIC] + (" rate" if row[_METRIC] == "Memory Throughput" and unit != "%" else "")
-        mine = (row.get("ID", ""), row[_KERNEL])
-        if open_ is None or mine != key or ("ID" not in row and name in metrics):
-            if open_ is not None:
-                yield open_
-            key, metrics = mine, {}
-            open_ = _Cells(line, row[_KERNEL], row.get("Grid Size", ""), row.get("Block Size", ""), metrics)
-        metrics[name] = (unit, row[_VALUE])
-    if open_ is not None:
-        yield open_
+        one = (part, row.get("Host Name"), row.get("Process ID"), row.get("ID"), row[_KERNEL])
+        held = found.get((*one, again))
+        if "ID" not in row and (held is None or name in held.metrics):
+            again += 1
+            held = None
+        if held is None:
+            shape = row.get("Grid Size", ""), row.get("Block Size", "")
+            held = found[*one, again] = _Cells(line, row[_KERNEL], *shape, {})
+        held.metrics[name] = (unit, row[_VALUE])
+    yield from found.values()
 
 
 def _launch(cells: _Cells, comma: bool, path: str) -> LaunchCounters:
@@ -215,6 +231,9 @@ def _in_base(name: str, unit: str, text: str, comma: bool, path: str, line: int)
         return None
     value = _number(text, comma)
     factor = _factor(unit.strip())
+    if value and not unit.strip() and name.startswith(_WITH_UNIT):
+        why = f"{name} = {text!r} has no unit: the row of units below the header is missing"
+        raise TraceError(path, f"line {line}", why, f"give the file as it was written by {COMMAND}")
     if value is None or factor is None or value < 0:
         why = f"{name} = {text!r} {unit!r} is no amount that is known here"
         raise TraceError(path, f"line {line}", why, "add --print-units base to the command of ncu")

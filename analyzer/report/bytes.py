@@ -205,7 +205,7 @@ def _kinds(rows: list[RankBytes]) -> str:
             prose(kind),
             int_ranges(sorted(ranks)),
             _gb(size),
-            share(size / total[phase, ranks[0]]) if total[phase, ranks[0]] else UNKNOWN,
+            _of_total(size, [total[phase, rank] for rank in ranks]),
             basis,
             cell(source, 70),
         ]
@@ -216,6 +216,14 @@ def _kinds(rows: list[RankBytes]) -> str:
     return table(header, cells, left=(0, 1, 2, 3, 6, 7)) + (
         f"\n\n{count(left, 'more row')} in the JSON (bytes.ranks)." if left > 0 else ""
     )
+
+
+def _of_total(size: int, totals: list[int]) -> str:
+    """Ranks that move the same bytes of a kind can move different ones in all."""
+    if not all(totals):
+        return UNKNOWN
+    least, most = share(size / max(totals)), share(size / min(totals))
+    return most if least == most else f"{least.removesuffix(' %')} to {most}"
 
 
 def _sources(known: Bytes) -> list[str]:

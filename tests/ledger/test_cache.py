@@ -34,6 +34,7 @@ def llama(folder: Path, layers: int = 6, request: dict[str, Any] | None = None, 
             {"sliding_window": 41, "layer_types": ["sliding_attention", "full_attention"] * 3},
             3 * 100 + 3 * 40,
         ),
+        ({"sliding_window": 41, "model_type": "qwen2"}, 6 * 100),  # off unless use_sliding_window is on
         ({"sliding_window": 41, "model_type": "gemma2"}, 3 * 100 + 3 * 40),
         ({"sliding_window": 41, "sliding_window_pattern": 3}, 2 * 100 + 4 * 40),
         ({"attention_chunk_size": 64}, 5 * 36 + 100),  # Llama 4: all but every fourth
@@ -199,3 +200,28 @@ def test_the_compute_type_comes_from_the_config_or_the_norms(tmp_path: Path) -> 
     shapes = fam.llama(config) | {"model.norm.weight": ("F32", (256,))}
     with pytest.raises(TraceError, match=r"torch_dtype\): is missing, and the norms do not tell it"):
         built(tmp_path / "c", config, shapes)
+
+
+@pytest.mark.parametrize(
+    "quantized",
+    [
+        {"quant_method": "modelopt", "quant_algo": "FP8", "kv_cache_quant_algo": "FP8"},
+        {"quant_method": "compressed-tensors", "kv_cache_scheme": {"num_bits": 8, "type": "float"}},
+    ],
+)
+def test_a_checkpoint_that_says_its_cache_is_quantized_is_warned_of(
+    tmp_path: Path, quantized: dict[str, Any]
+) -> None:
+    config = fam.llama_config(**SMALL_LLAMA, quantization_config=quantized)
+    (warning,) = [w for w in built(tmp_path, config, fam.llama(config)).warnings if "cache" in w]
+    assert "counted as BF16" in warning
+    for told in ("fp8", "bf16"):
+        assert not [w for w in again(tmp_path, cache_dtype=told).warnings if "KV cache" in w]
+    quantized.update({"kv_cache_scheme": None, "kv_cache_quant_algo": None})
+    assert not [w for w in built(tmp_path, config, fam.llama(config)).warnings if "KV cache" in w]
+
+
+def test_a_number_of_layers_beyond_all_models_is_refused(tmp_path: Path) -> None:
+    config = fam.llama_config(**SMALL_LLAMA)
+    with pytest.raises(TraceError, match="no model has more than 100,000"):
+        built(tmp_path, config | {"num_hidden_layers": 10**30}, fam.llama(config))

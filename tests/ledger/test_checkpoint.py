@@ -92,6 +92,15 @@ def test_without_an_index_no_tensor_may_lie_in_two_files(tmp_path: Path) -> None
         read_checkpoint(tmp_path)
 
 
+def test_without_an_index_a_shard_that_is_missing_shows_by_the_others_numbers(tmp_path: Path) -> None:
+    folder = write_headers(tmp_path, {}, SHAPES, 3)
+    (folder / INDEX).unlink()
+    assert set(read_checkpoint(folder).tensors) == set(SHAPES)
+    (folder / "model-00002-of-00003.safetensors").unlink()
+    with pytest.raises(TraceError, match="holds 2 of the 3 shards of model; the first that is missing is 2"):
+        read_checkpoint(folder)
+
+
 def test_folders_that_are_no_checkpoint_are_refused(tmp_path: Path) -> None:
     with pytest.raises(TraceError, match="does not exist"):
         read_checkpoint(tmp_path / "absent")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -345,6 +346,28 @@ def test_fp8_weights_compute_in_fp8_unless_only_weights_are_quantized(
     } == {flop_dtype}
 
 
+@pytest.mark.parametrize("where", ["text_config", "hf_quant_config.json"])
+def test_how_a_checkpoint_is_quantized_can_stand_elsewhere(tmp_path: Path, where: str) -> None:
+    """In the language model's part of a multimodal config; in ModelOpt's own file."""
+    config = fam.llama_config(**SMALL_LLAMA)
+    shapes = fam.llama(config, lambda *form: fam.linear(*form, dtype="F8_E4M3"))
+    weight_only = {"config_groups": {"g": {"weights": {"num_bits": 8}, "input_activations": None}}}
+    (tmp_path / "hf_quant_config.json").write_text(json.dumps({"quantization": weight_only}))
+    if where == "text_config":
+        (tmp_path / "hf_quant_config.json").unlink()
+        config |= {"text_config": {"quantization_config": weight_only}}
+    ledger = built(tmp_path, config, shapes).ledger
+    found = {entry.flop_dtype for entry in entries(ledger, phase="feed-forward") if entry.flop}
+    assert found == {"bf16"}
+
+
+def test_a_dense_model_of_a_family_with_experts_writes_none_of_them(tmp_path: Path) -> None:
+    config = fam.llama_config(**SMALL_LLAMA)
+    plain = built(tmp_path / "plain", config, fam.llama(config)).ledger
+    zeros = config | {"num_local_experts": 0, "num_experts_per_tok": 0}
+    assert built(tmp_path / "zeros", zeros, fam.llama(config)).ledger.phase == plain.phase
+
+
 def test_tied_embeddings_are_read_once_as_rows_and_once_as_the_head(tmp_path: Path) -> None:
     config = fam.llama_config(**SMALL_LLAMA, tie_word_embeddings=True)
     shapes = fam.llama(config)
@@ -428,6 +451,26 @@ def test_plain_weights_that_are_loaded_narrower(tmp_path: Path) -> None:
         "stored as F32, but the config computes in BF16" in text for text in stored.workload.assumptions
     )
     assert flop(stored) == flop(loaded)
+
+
+def test_a_plain_checkpoint_quantized_on_loading_keeps_head_embedding_router_norms_and_biases(
+    tmp_path: Path,
+) -> None:
+    config = fam.qwen_config(
+        num_hidden_layers=1, hidden_size=256, moe_intermediate_size=128, num_attention_heads=4,
+        num_key_value_heads=2, head_dim=64, num_experts=8, num_experts_per_tok=8, vocab_size=500,
+    )  # fmt: skip
+    built(tmp_path, config, fam.qwen(config, shared=128), batch=4)
+    ledger = again(tmp_path, batch=4, weights_dtype="fp8").ledger
+    wide = 2 * (500 * 256 + 4 * 256 + 3 * 256 + (256 + 128 + 128) + 8 * 256 + 256)
+    narrow = 256 * (256 + 128 + 128 + 256) + 3 * 256 * 128 + 8 * 3 * 256 * 128
+    held = [entry for kind in ("dense", "routed") for entry in entries(ledger, kind=kind)]
+    assert sum(entry.bytes for entry in held if entry.dtype == "F8_E4M3") == narrow
+    assert sum(entry.bytes for entry in held if entry.dtype == "BF16") == wide
+    assert {entry.flop_dtype for entry in entries(ledger, phase="head") if entry.flop} == {"bf16"}
+    assert any(
+        "embedding, head, routers, norms and biases stay" in text for text in ledger.workload.assumptions
+    )
 
 
 def test_activations_are_inputs_and_outputs_of_products(tmp_path: Path) -> None:

@@ -168,7 +168,9 @@ def test_eight_bit_gptq_is_told_by_its_bits(tmp_path: Path) -> None:
 
 
 def test_what_a_ledger_takes_for_granted_stands_in_it(tmp_path: Path) -> None:
-    config = fam.qwen_config(**SMALL_QWEN | {"num_key_value_heads": 2, "sliding_window": 9})
+    config = fam.qwen_config(
+        **SMALL_QWEN | {"num_key_value_heads": 2, "sliding_window": 9, "use_sliding_window": True}
+    )
     shapes = fam.qwen(config)
     del shapes["lm_head.weight"]
     shapes["odd"] = ("F32", (2,))

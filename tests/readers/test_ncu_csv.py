@@ -129,3 +129,32 @@ def test_a_file_that_is_not_there_and_one_that_is_no_text_are_refused(tmp_path: 
     binary.write_bytes(b"\xff\xfe\x00\x01")
     with pytest.raises(TraceError, match="no UTF-8"):
         read_counters(binary)
+
+
+def _long_row(id_: int, process: int, metric: str, value: str) -> str:
+    return f'"{id_}","{process}","gemm","dram__bytes_{metric}.sum","Mbyte","{value}"\n'
+
+
+_LONG_HEADER = '"ID","Process ID","Kernel Name","Metric Name","Metric Unit","Metric Value"\n'
+
+
+def test_launches_of_several_processes_with_the_same_id_stay_apart(tmp_path: Path) -> None:
+    rows = [_long_row(0, pid, what, f"{pid}") for what in ("read", "write") for pid in (10, 20)]
+    found = read_counters(write(tmp_path, _LONG_HEADER + "".join(rows))).launches
+    assert [one.bytes for one in found] == [20e6, 40e6]
+
+
+def test_files_that_were_put_one_after_another(tmp_path: Path) -> None:
+    one, two = (
+        _LONG_HEADER + _long_row(0, 7, "read", size) + _long_row(0, 7, "write", "1") for size in ("9", "19")
+    )
+    found = read_counters(write(tmp_path, one + two)).launches
+    assert [launch.bytes for launch in found] == [10e6, 20e6]
+    with pytest.raises(TraceError, match=r"line 7\): begins another table, of other columns"):
+        read_counters(write(tmp_path, one + RAW))
+
+
+def test_bytes_without_a_unit_are_no_bytes(tmp_path: Path) -> None:
+    text = '"ID","Kernel Name","dram__bytes.sum"\n"0","k","1.25"\n'
+    with pytest.raises(TraceError, match=r"line 2\): dram__bytes.sum = '1.25' has no unit"):
+        read_counters(write(tmp_path, text))

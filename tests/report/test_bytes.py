@@ -97,6 +97,15 @@ def test_a_step_below_its_floor_has_no_share() -> None:
     assert text[1] == "The step is shorter than its floor."
 
 
+def test_the_same_bytes_are_another_share_of_ranks_that_move_more() -> None:
+    view = bytes_view(diagnosis(bytes=known(ranks=[rank(0), rank(1, modelled_bytes=16_000_000_000)])))
+    assert view is not None
+    assert re.search(r"\| dense-weights +\| 0-1 +\| +8\.000 \| +50\.0 to 80\.0 % \|", view.kinds)
+    alone = bytes_view(diagnosis(bytes=known()))
+    assert alone is not None
+    assert re.search(r"\| dense-weights +\| 0 +\| +8\.000 \| +80\.0 % \|", alone.kinds)
+
+
 def test_no_floor_says_why_and_findings_stand_out() -> None:
     found = known(floors=[], why_no_floor="no phase matches", findings=["counted less than modelled"])
     assert lines(found) == ["No floor: no phase matches.", "**Finding**: counted less than modelled."]

@@ -6,12 +6,13 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import msgspec
 import numpy as np
 
 from analyzer.diagnosis import ByteFloor, Bytes, CounterSource, Hypothesis, Unmeasured
 from analyzer.explain.bytes.disagreement import findings_of, with_disagreement
 from analyzer.explain.bytes.evidence import with_ledgers
-from analyzer.explain.bytes.floors import Steps, byte_floor
+from analyzer.explain.bytes.floors import Steps, byte_floor, ledger_ranks
 from analyzer.explain.bytes.given import Given
 from analyzer.explain.bytes.ledger_rates import applicable, unplaced
 from analyzer.explain.bytes.rank_bytes import rank_bytes
@@ -154,13 +155,21 @@ def _floors(
     why = _why_not(given, phases, applies)
     if not any(report.rates.device_work for report in joint.reports):
         return [], "no device work was recorded, and a step's bytes are moved by none other"
+    told = ledger_ranks(given.ledger)
     for phase in phases:
+        here: list[ByteFloor] = []
+        without: list[str] = []
         for steps in _steps(joint, phase) if applies[phase] else ():
             floor = byte_floor(given.ledger, steps, speeds, copies)
             if isinstance(floor, str):
                 why = floor
+                nothing = "the ledger holds nothing of it"
+                without.append(f"no floor of rank {steps.rank}: {floor if steps.rank in told else nothing}")
             else:
-                found.append(floor)
+                here.append(floor)
+        if here and without:  # ranks that are not on one clock have a floor each, or none
+            here[-1] = msgspec.structs.replace(here[-1], notes=[*here[-1].notes, *without])
+        found += here
     return found, why
 
 

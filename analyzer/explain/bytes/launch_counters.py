@@ -14,7 +14,7 @@ import numpy as np
 
 from analyzer.categories import Category
 from analyzer.explain.bytes.codes import FloatArray
-from analyzer.kernel_names import base_name, full_name
+from analyzer.kernel_names import base_name, full_name, loose_name
 from analyzer.model import IntArray
 from analyzer.readers.ncu_csv import CounterFile, LaunchCounters
 from analyzer.reconstruct.rank import RankAccount
@@ -69,13 +69,17 @@ def matched(account: RankAccount, files: Iterable[CounterFile]) -> Matched:
 
 
 class _Names:
-    """Launches by the names of a trace. Nsight Compute can leave out arguments, templates, and namespaces as well."""
+    """Launches by the names of a trace. Nsight Compute can leave out arguments, templates, and namespaces as well, and
+    spells all of them in another way than Kineto.
+    """
 
     def __init__(self, launches: Iterable[LaunchCounters], traced: Iterable[str]) -> None:
         self._full: dict[str, list[LaunchCounters]] = {}
+        self._loose: dict[str, list[LaunchCounters]] = {}
         self._base: dict[str, list[LaunchCounters]] = {}
         for launch in launches:
             self._full.setdefault(full_name(launch.name), []).append(launch)
+            self._loose.setdefault(loose_name(launch.name), []).append(launch)
             if full_name(launch.name) == base_name(launch.name):
                 self._base.setdefault(base_name(launch.name), []).append(launch)
         self._alone = Counter(base.rpartition("::")[2] for base in {base_name(name) for name in traced})
@@ -84,7 +88,7 @@ class _Names:
         """Those of one kernel; without namespaces only where a single kernel of the trace is called so."""
         base = base_name(name)
         short = base.rpartition("::")[2]
-        found = self._full.get(full_name(name)) or self._base.get(base)
+        found = self._full.get(full_name(name)) or self._loose.get(loose_name(name)) or self._base.get(base)
         return found or (self._base.get(short, []) if self._alone[short] == 1 else [])
 
 

@@ -249,9 +249,10 @@ def _judged(
             return Judged(None, f"no kernel of these steps is one that {name} names")
         if exceeded(amount.least_ns, group.times):
             kernel_ms = float(group.times.total.mean()) / 1e6
+            verb, served = ("take", "caches served part, or ") if what == "bytes" else ("takes", "")
             why = (
-                f"the {what} of {name} take at least {amount.least_ns / 1e6:.3f} ms at the peak, its kernels only"
-                f" {kernel_ms:.3f} ms: caches served part, or ledger, kernels and peak do not belong together"
+                f"the {what} of {name} {verb} at least {amount.least_ns / 1e6:.3f} ms at the peak, its kernels only"
+                f" {kernel_ms:.3f} ms: {served}ledger, kernels and peak do not belong together"
             )
             return Judged(None, why, contradicted=True)
         near.append(

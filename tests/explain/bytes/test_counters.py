@@ -122,6 +122,12 @@ def test_other_grids_are_other_kernels(tmp_path: Path) -> None:
         ("void vllm::gemm<float, 8>(float*)", "gemm", True),
         ("void vllm::gemm<float, 8>(float*)", "void vllm::gemm<float, 4>(float*)", False),
         ("void vllm::gemm<float, 8>(float*)", "other::gemm", False),
+        (
+            "void k<4, true>(float const*)",
+            "void k<(int)4, (bool)1>(const float *)",
+            True,
+        ),  # Kineto, Nsight Compute
+        ("void k<4, true>(float const*)", "void k<(int)4, (bool)0>(const float *)", False),
     ],
 )
 def test_names_are_compared_in_one_spelling(tmp_path: Path, traced: str, counted: str, fits: bool) -> None:

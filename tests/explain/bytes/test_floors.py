@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from analyzer import pipeline
 from analyzer.diagnosis import ByteFloor, Bytes
 from analyzer.explain.bytes.floors import Steps, byte_floor, floor_parts
 from analyzer.explain.bytes.step_mean import mean_step
-from analyzer.ledger.model import Layout, Ledger, Uncounted
+from analyzer.ledger.model import Entry, Layout, Ledger, Uncounted
 from collectors.manifest import RankRecord
 from collectors.run_folder import RunFolder
 from fixtures.simulator import program as p
@@ -241,6 +242,33 @@ def test_a_ledger_of_another_phase_gives_no_floor_but_the_reason(tmp_path: Path)
     found = bytes_of(tmp_path, made)
     assert (found.floors, found.ranks) == ([], [])
     assert found.why_no_floor == "no phase matches the ledger's applies_to (^prefill$)"
+
+
+@pytest.mark.parametrize(
+    ("entries", "why"),
+    [
+        ((entry(GB), entry(GB, [1], name="more")), "the memory bandwidth of the devices is not known"),
+        ((entry(GB),), "the ledger holds nothing of it"),
+    ],
+)
+def test_ranks_on_clocks_of_their_own_that_get_no_floor_are_named(
+    tmp_path: Path, entries: tuple[Entry, ...], why: str
+) -> None:
+    one, two = loop(20_000_000, 6, ranks=2).ranks
+    apart = p.Program(
+        tuple(
+            replace(rank, gpu="Unknown 1", threads=loop(20_000_000, 6).ranks[0].threads)
+            for rank in (one, two)
+        ),
+        (),
+    )
+    capture = pipeline.read(write_kineto(simulate(apart), tmp_path))
+    made = ledger(phase("decode", *entries), devices=[device(2 * TB_PER_S)], applies_to=".")
+    found = pipeline.analyze(capture, ledger=written(tmp_path, made)).diagnosis.bytes
+    assert found is not None
+    (floor,) = found.floors
+    assert (floor.rank, found.why_no_floor) == (0, "")
+    assert floor.notes[-1].startswith(f"no floor of rank 1: {why}")
 
 
 def test_without_applies_to_several_phases_are_too_many(tmp_path: Path) -> None:

@@ -188,6 +188,13 @@ def test_arithmetic_against_the_peak_of_its_type(tmp_path: Path) -> None:
     assert row.measured.kind == "model"
 
 
+def test_more_arithmetic_than_the_kernels_had_time_for_is_no_matter_of_caches(tmp_path: Path) -> None:
+    row = verdict(tmp_path, two_kernels(), with_flop(MB, 91_000_000_000, "bf16", bf16=1e15), "compute-bound")
+    assert row.verdict == "unmeasured"
+    assert "the arithmetic of the ledger takes at least 0.091 ms at the peak" in row.verdict_note
+    assert "caches" not in row.verdict_note
+
+
 def test_entries_that_tell_no_flop_leave_the_upper_end_open(tmp_path: Path) -> None:
     made = with_flop(MB, 1_000_000, "bf16", entry(MB, kind="kv-cache"), bf16=1e15)
     row = verdict(tmp_path, two_kernels(), made, "compute-bound")
