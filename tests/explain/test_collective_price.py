@@ -85,6 +85,23 @@ def test_one_size_is_refused(tmp_path: Path) -> None:
         row.latency_ns(8_192)
 
 
+def test_a_size_of_one_step_alone_is_not_drawn_by_steps(tmp_path: Path) -> None:
+    """One prefill among decode steps: no other step tells how its calls scatter from step to step."""
+
+    def ops(rank: int, step: int) -> tuple[Op, ...]:
+        large = step == 3
+        calls = [meet(elements=2**20, transfer_ns=20_000 + 500 * at) for at in range(6)] if large else []
+        calls += [meet(elements=4_096, transfer_ns=10_000 + 100 * at) for at in range(3)]
+        return (host(50_000 + 30_000 * rank), *(op for call in calls for op in (work(5_000), call)))
+
+    row = price(tmp_path, ops)
+    assert row.interval_over == "calls"
+    assert any("one half of the range in one step alone" in note for note in row.notes)
+    assert row.ci95 is not None and row.beta_bytes_per_s is not None
+    low, high = row.ci95.beta_bytes_per_s
+    assert low is not None and high is not None and high / low > 1.1  # calls of 20 to 22.5 us
+
+
 def test_a_size_outside_of_the_range_is_refused(tmp_path: Path) -> None:
     row = price(tmp_path, of_sizes(*LINE))
     assert row.latency_ns(131_072) == pytest.approx(10_655, rel=1e-3)
