@@ -31,6 +31,7 @@ UNPLACED_SHOWN = 8
 SHORT = {
     "grows": "grows",
     "shrinks": "shrinks",
+    "not told": "neither growth nor its absence is shown",
     "no growth seen": "no growth seen beyond the interval's upper end, between these places",
     "two points": "two points: neither a slope nor constancy is established",
     "no interval": "too few steps for an interval",
