@@ -89,9 +89,9 @@ def _document(name: str, document: Mapping[str, Any], draft_tokens: int | None) 
     if isinstance(document.get("histogram"), dict):
         stated = document.get("draft_tokens")
         drafts = draft_tokens if stated is None else _number(name, "draft_tokens", "draft_tokens", stated)
-        found = from_histogram(name, _histogram(name, document["histogram"]), drafts)
-        _same_sums(name, document, found)
-        return found
+        cycles = from_histogram(name, _histogram(name, document["histogram"]), drafts)
+        _same_sums(name, document, cycles)
+        return cycles
     if document and all(key.isdecimal() for key in document):
         return from_histogram(name, _histogram(name, document), draft_tokens)
     found = {what: _found(document, names) for what, names in _NAMES.items()}
@@ -99,16 +99,16 @@ def _document(name: str, document: Mapping[str, Any], draft_tokens: int | None) 
     numbers = {
         what: None if value is None else _number(name, what, what, value) for what, value in found.items()
     }
-    cycles, drafted, accepted = numbers["cycles"], numbers["drafted"], numbers["accepted"]
-    if isinstance(positions, list) and cycles is not None:
+    verified, drafted, accepted = numbers["cycles"], numbers["drafted"], numbers["accepted"]
+    if isinstance(positions, list) and verified is not None:
         reached = [_number(name, f"position {at}", "count", one) for at, one in enumerate(positions, start=1)]
         if accepted is not None and accepted != sum(reached):
             why = f"{accepted:,} accepted tokens, but the positions sum to {sum(reached):,}"
             raise TraceError(name, "", why, "take all counters at the same moment")
-        return from_positions(name, reached, cycles, drafted, draft_tokens)
+        return from_positions(name, reached, verified, drafted, draft_tokens)
     if accepted is None:
         raise TraceError(name, "", "holds no counts of accepted tokens", HINT)
-    return _totals(name, Totals(accepted, cycles, drafted))
+    return _totals(name, Totals(accepted, verified, drafted))
 
 
 def _same_sums(name: str, document: Mapping[str, Any], counts: Cycles) -> None:
