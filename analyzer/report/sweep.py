@@ -238,8 +238,8 @@ def _kv(sweep: Sweep) -> str:
         parts.append(
             f"Share of the step at the largest context: {_share(sweep)}, a fit ({cell(row.measured.name, 120)}, on rank"
             f" {row.rank}). The lower end counts growth over the measured contexts; the upper end all that could have"
-            f" grown from no context at all, at most all path time of these kernels, and what no class holds. Supported"
-            f" from"
+            " grown from no context at all, at most all path time of these kernels, what no class holds, and what"
+            " kernels of no known class grew. Supported from"
             f" {share(sweep.thresholds['supported_share'])}, contradicted up to"
             f" {share(sweep.thresholds['contradicted_share'])}."
         )
