@@ -92,8 +92,8 @@ def with_sweep(rows: Sequence[Hypothesis], sweep: Sweep, use: SweepUse, boundary
 def _of_other_ends(row: Hypothesis, sweep: Sweep, use: SweepUse, boundary: str) -> Hypothesis:
     """No verdict from shares of steps that end elsewhere."""
     note = (
-        f"the sweep {use.path} is of steps that end at {sweep.boundary} (there {sweep.kv_context.verdict}), those here"
-        f" at {boundary}: a share of the one is none of the other, so make the sweep with `--boundary {boundary}`"
+        f"the sweep {use.path} has steps with the boundary {sweep.boundary} (there {sweep.kv_context.verdict}),"
+        f" this diagnosis {boundary}: a share of the one is none of the other, so make the sweep with `--boundary {boundary}`"
     )
     unmeasured = sweep.kv_context.verdict == "unmeasured"
     return msgspec.structs.replace(
