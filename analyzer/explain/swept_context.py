@@ -93,7 +93,8 @@ def _of_other_ends(row: Hypothesis, sweep: Sweep, use: SweepUse, boundary: str) 
     """No verdict from shares of steps that end elsewhere."""
     note = (
         f"the sweep {use.path} has steps with the boundary {sweep.boundary} (there {sweep.kv_context.verdict}),"
-        f" this diagnosis {boundary}: a share of the one is none of the other, so make the sweep with `--boundary {boundary}`"
+        f" this diagnosis {boundary}: a share of the one is none of the other, so make the sweep with"
+        f" `--boundary {boundary}`"
     )
     unmeasured = sweep.kv_context.verdict == "unmeasured"
     return msgspec.structs.replace(
