@@ -63,7 +63,8 @@ class LatencyLine:
     """``latency = alpha_ns + ns_per_byte x size`` with 95 % intervals; both are 0 or more.
 
     ``misfit``: the largest relative distance of a size's median from the line, where the signs of the residuals
-    depend on the size beyond chance; 0.0 elsewhere, and with two sizes, which every line meets. ``kept``: (n,)
+    depend on the size beyond chance; 0.0 elsewhere. Two sizes are met by every line, but one that would need an alpha
+    or a slope below 0. ``kept``: (n,)
     whether a call counts; the others lie so far from the line that something else happened to them. ``drawn``: alphas
     and slopes that the intervals come from; ``pull``: (3, blocks) what each block has of the variance of alpha, of
     their covariance, and of the slope's variance, to tell how many blocks decide.
@@ -114,7 +115,7 @@ def fit_latency(samples: Samples) -> LatencyLine:
         used.slope,
         _widened(drawn[0], used.alpha, pull, np.array([1.0, 0.0, 0.0])),
         _widened(drawn[1], used.slope, pull, np.array([0.0, 0.0, 1.0])),
-        _misfit(used) if len(samples.sizes) > 2 else 0.0,
+        _misfit(used) if len(samples.sizes) > 2 else _missed(used),
         kept,
         drawn,
         pull,
@@ -134,7 +135,10 @@ def _near(samples: Samples) -> npt.NDArray[np.bool_]:
     # would pass for quiet; calls within a hundredth of the others are like them, however alike those are
     own = np.array([0.0 if few[at] else float(np.median(apart[of == at])) for at in range(len(sizes))])
     spread = np.maximum(own, float(np.median(apart)))
-    return np.asarray(apart <= np.maximum(FAR * MAD_TO_SD * spread, 0.01)[of], np.bool_)
+    near = apart <= np.maximum(FAR * MAD_TO_SD * spread, 0.01)[of]
+    # a size of few calls none of which is near the line counts as it is: what is left would tell nothing of it
+    alone = np.bincount(of, weights=near) == 0
+    return np.asarray(near | alone[of], np.bool_)
 
 
 @dataclass(frozen=True)
@@ -209,6 +213,18 @@ def _widened(drawn: FloatArray, value: float, pull: FloatArray, of: FloatArray) 
     factor = float(stdtrit(free, (1 + LEVEL) / 2)) / NORMAL * math.sqrt(blocks / (blocks - 2))
     margin = factor * float(np.quantile(np.abs(drawn - value), LEVEL))
     return max(value - margin, 0.0), value + margin
+
+
+def _missed(of: _Line) -> float:
+    """Of two sizes the largest relative distance of a median from the line, where it is beyond the units' scatter.
+
+    A line that need not have both ends at 0 or more would meet both.
+    """
+    relative = of.latency / of.line(of.size) - 1
+    middle = np.array([float(np.median(relative[of.size == size])) for size in np.unique(of.size)])
+    own = np.abs(relative - middle[np.searchsorted(np.unique(of.size), of.size)])
+    furthest = float(np.abs(middle).max())
+    return furthest if furthest > FAR * MAD_TO_SD * float(np.median(own)) else 0.0
 
 
 def _misfit(of: _Line) -> float:

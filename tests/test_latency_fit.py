@@ -63,6 +63,17 @@ def test_latency_that_falls_with_size_has_no_slope() -> None:
     assert (falling.ns_per_byte, falling.alpha_ns) == (0.0, pytest.approx(25_000))
 
 
+@pytest.mark.parametrize("calls", [1, 3, 4])
+@pytest.mark.parametrize(("large", "ns"), [(100_000, 10_000), (2_000, 90_000)])
+def test_a_size_of_few_calls_counts_however_far_from_any_line(calls: int, large: int, ns: int) -> None:
+    """Faster than a small message, or three times as long at twice the size: no line has both ends at 0 or more."""
+    points = [(1_000, 30_000 + 100 * at) for at in range(20)] + [(large, ns + 50 * at) for at in range(calls)]
+    line = fit_latency(samples(points))
+    assert line.kept.all()
+    assert math.isfinite(line.alpha_ns) and math.isfinite(line.ns_per_byte)
+    assert line.misfit > MISFIT  # two sizes, and no line that is allowed meets both
+
+
 def test_what_is_all_bandwidth_has_no_alpha() -> None:
     line = fit_latency(samples([(1_000, 500), (2_000, 2_500), (4_000, 6_500)] * 9))
     assert line.alpha_ns == 0.0
