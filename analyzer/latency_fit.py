@@ -5,7 +5,8 @@ Latencies are positive, skewed to the right, and their noise grows with them. Th
 do not move it. Calls of one block (an engine step, or a stretch of calls in a row) share what happened to them: the
 interval comes from drawing blocks anew with exponential weights (the Bayesian bootstrap, Rubin 1981), widened for few
 blocks:
-Student's t with two degrees of freedom less than blocks, and the spread by the root of blocks / (blocks - 2).
+Student's t with two degrees of freedom less than blocks, and the spread by the root of blocks / (blocks - 2). Where a
+few blocks decide (large sizes in the few steps of a prefill), as many count as the effective number of those that do.
 """
 
 from __future__ import annotations
@@ -62,9 +63,11 @@ class LatencyLine:
     """``latency = alpha_ns + ns_per_byte x size`` with 95 % intervals; both are 0 or more.
 
     ``misfit``: the largest relative distance of a size's median from the line, where the signs of the residuals
-    depend on the size beyond chance; 0.0 elsewhere, and with two sizes, which every line meets. ``kept``: (n,)
+    depend on the size beyond chance; 0.0 elsewhere. Two sizes are met by every line, but one that would need an alpha
+    or a slope below 0. ``kept``: (n,)
     whether a call counts; the others lie so far from the line that something else happened to them. ``drawn``: alphas
-    and slopes that the intervals come from, ``blocks`` how many were drawn.
+    and slopes that the intervals come from; ``pull``: (3, blocks) what each block has of the variance of alpha, of
+    their covariance, and of the slope's variance, to tell how many blocks decide.
     """
 
     alpha_ns: float
@@ -74,7 +77,7 @@ class LatencyLine:
     misfit: float
     kept: npt.NDArray[np.bool_]
     drawn: tuple[FloatArray, FloatArray]
-    blocks: int
+    pull: FloatArray
 
     def at(self, size: FloatArray | IntArray) -> FloatArray:
         """Latency at sizes, ns."""
@@ -83,7 +86,9 @@ class LatencyLine:
     def interval_at(self, size: int) -> tuple[float, float]:
         """95 % interval of the line at one size, ns."""
         line = self.drawn[0] + self.drawn[1] * size
-        return _widened(line, self.alpha_ns + self.ns_per_byte * size, self.blocks)
+        return _widened(
+            line, self.alpha_ns + self.ns_per_byte * size, self.pull, np.array([1.0, 2 * size, size**2])
+        )
 
 
 def median_line(
@@ -104,17 +109,16 @@ def fit_latency(samples: Samples) -> LatencyLine:
     """
     kept = _near(samples)
     used = _lines_of(samples.take(kept))
-    drawn = _drawn(used)
-    blocks = int(used.block.max()) + 1
+    drawn, pull = _drawn(used), _pull(used)
     return LatencyLine(
         used.alpha,
         used.slope,
-        _widened(drawn[0], used.alpha, blocks),
-        _widened(drawn[1], used.slope, blocks),
-        _misfit(used) if len(samples.sizes) > 2 else 0.0,
+        _widened(drawn[0], used.alpha, pull, np.array([1.0, 0.0, 0.0])),
+        _widened(drawn[1], used.slope, pull, np.array([0.0, 0.0, 1.0])),
+        _misfit(used) if len(samples.sizes) > 2 else _missed(used),
         kept,
         drawn,
-        blocks,
+        pull,
     )
 
 
@@ -127,8 +131,14 @@ def _near(samples: Samples) -> npt.NDArray[np.bool_]:
     if few.any():
         middle[few] = _lines_of(samples).line(sizes[few])
     apart = np.abs(np.log(latency / middle[of]))
-    # of one spread for all sizes; calls within a hundredth of the others are like them, however alike those are
-    return np.asarray(apart <= max(FAR * MAD_TO_SD * float(np.median(apart)), 0.01), np.bool_)
+    # of one spread for all sizes, or of their own where that is wider: cut to the spread of quieter sizes, noisy ones
+    # would pass for quiet; calls within a hundredth of the others are like them, however alike those are
+    own = np.array([0.0 if few[at] else float(np.median(apart[of == at])) for at in range(len(sizes))])
+    spread = np.maximum(own, float(np.median(apart)))
+    near = apart <= np.maximum(FAR * MAD_TO_SD * spread, 0.01)[of]
+    # a size of few calls none of which is near the line counts as it is: what is left would tell nothing of it
+    alone = np.bincount(of, weights=near) == 0
+    return np.asarray(near | alone[of], np.bool_)
 
 
 @dataclass(frozen=True)
@@ -176,14 +186,45 @@ def _drawn(of: _Line) -> tuple[FloatArray, FloatArray]:
     return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
 
 
-def _widened(drawn: FloatArray, value: float, blocks: int) -> tuple[float, float]:
-    """Symmetric about the value, as far as 95 % of the draws stray from it, wider for few blocks; not below 0."""
-    free = blocks - 2  # the line takes two of them
-    if free < 1:
+def _pull(of: _Line) -> FloatArray:
+    """(3, blocks): of the variances of alpha and slope, and of their covariance, what each block has.
+
+    By the coefficients of least squares, with a noise of the units in proportion to their scale.
+    """
+    x = of.size / of.size.max()
+    w = of.count / of.scale**2
+    middle = float(w @ x / w.sum())
+    slope = w * (x - middle) / float(w @ (x - middle) ** 2)
+    alpha, slope = (w / w.sum() - middle * slope) * of.scale, slope * of.scale / of.size.max()
+    return np.array([np.bincount(of.block, weights=part) for part in (alpha**2, alpha * slope, slope**2)])
+
+
+def _widened(drawn: FloatArray, value: float, pull: FloatArray, of: FloatArray) -> tuple[float, float]:
+    """Symmetric about the value, as far as 95 % of the draws stray from it, wider for few blocks; not below 0.
+
+    ``of``: (3,) the variance of what is drawn in terms of ``pull``.
+    """
+    blocks = pull.shape[1]
+    if blocks < 3:  # the line takes two of them
         return 0.0, math.inf
-    factor = float(stdtrit(free, (1 + LEVEL) / 2)) / NORMAL * math.sqrt(blocks / free)
+    part = np.maximum(of @ pull, 0.0)
+    deciding = float(part.sum() ** 2 / (part @ part)) if part.any() else float(blocks)
+    free = max(deciding * (blocks - 2) / blocks, 1.0)
+    factor = float(stdtrit(free, (1 + LEVEL) / 2)) / NORMAL * math.sqrt(blocks / (blocks - 2))
     margin = factor * float(np.quantile(np.abs(drawn - value), LEVEL))
     return max(value - margin, 0.0), value + margin
+
+
+def _missed(of: _Line) -> float:
+    """Of two sizes the largest relative distance of a median from the line, where it is beyond the units' scatter.
+
+    A line that need not have both ends at 0 or more would meet both.
+    """
+    relative = of.latency / of.line(of.size) - 1
+    middle = np.array([float(np.median(relative[of.size == size])) for size in np.unique(of.size)])
+    own = np.abs(relative - middle[np.searchsorted(np.unique(of.size), of.size)])
+    furthest = float(np.abs(middle).max())
+    return furthest if furthest > FAR * MAD_TO_SD * float(np.median(own)) else 0.0
 
 
 def _misfit(of: _Line) -> float:

@@ -20,7 +20,7 @@ FORMAT_VERSION = 1
 
 Source = Literal["grid", "manifest", "step names", "undeclared"]
 Axis = Literal["context", "batch"]
-Finding = Literal["grows", "shrinks", "no growth seen", "two points", "no interval"]
+Finding = Literal["grows", "shrinks", "no growth seen", "not told", "two points", "no interval"]
 
 
 class Estimated(msgspec.Struct, frozen=True, kw_only=True):

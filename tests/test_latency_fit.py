@@ -63,6 +63,17 @@ def test_latency_that_falls_with_size_has_no_slope() -> None:
     assert (falling.ns_per_byte, falling.alpha_ns) == (0.0, pytest.approx(25_000))
 
 
+@pytest.mark.parametrize("calls", [1, 3, 4])
+@pytest.mark.parametrize(("large", "ns"), [(100_000, 10_000), (2_000, 90_000)])
+def test_a_size_of_few_calls_counts_however_far_from_any_line(calls: int, large: int, ns: int) -> None:
+    """Faster than a small message, or three times as long at twice the size: no line has both ends at 0 or more."""
+    points = [(1_000, 30_000 + 100 * at) for at in range(20)] + [(large, ns + 50 * at) for at in range(calls)]
+    line = fit_latency(samples(points))
+    assert line.kept.all()
+    assert math.isfinite(line.alpha_ns) and math.isfinite(line.ns_per_byte)
+    assert line.misfit > MISFIT  # two sizes, and no line that is allowed meets both
+
+
 def test_what_is_all_bandwidth_has_no_alpha() -> None:
     line = fit_latency(samples([(1_000, 500), (2_000, 2_500), (4_000, 6_500)] * 9))
     assert line.alpha_ns == 0.0
@@ -155,3 +166,50 @@ def test_intervals_hold_what_was_planted() -> None:
         held[1] += line.ns_per_byte_ci95[0] <= 0.02 <= line.ns_per_byte_ci95[1]
     for count in held:
         assert binomtest(count, 80, 0.95, alternative="less").pvalue >= 0.01, held
+
+
+def of_steps(
+    seed: int, noise: dict[int, float], steps_of_large: int = 12, step_noise: float = 0.0
+) -> Samples:
+    """12 steps with calls of four sizes; those above 1 MB occur in the first ``steps_of_large`` of them."""
+    draw = np.random.default_rng(seed)
+    rows: list[tuple[int, int, int]] = []
+    for step in range(12):
+        common = math.exp(step_noise * draw.standard_normal())
+        for size, spread in noise.items():
+            for _ in range(3 if size < 2**20 or step < steps_of_large else 0):
+                latency = (20_000 + 0.02 * size) * common * math.exp(spread * draw.standard_normal())
+                rows.append((size, round(latency), step))
+    size, latency, step = np.array(rows, np.int64).T
+    return Samples(size, latency, step)
+
+
+SIZES = (2**14, 2**17, 2**20, 2**23)
+
+
+@pytest.mark.parametrize("noisy_sizes", [SIZES[:2], SIZES[2:]])
+def test_intervals_hold_where_sizes_scatter_differently(noisy_sizes: tuple[int, ...]) -> None:
+    """A size that scatters ten times as much as others is not cut to their spread: its calls are no outliers."""
+    noise = {size: 0.2 if size in noisy_sizes else 0.02 for size in SIZES}
+    fits = [fit_latency(of_steps(seed, noise)) for seed in range(60)]
+    assert np.mean([line.kept.mean() for line in fits]) > 0.97
+    for held in (
+        sum(line.alpha_ci95[0] <= 20_000 <= line.alpha_ci95[1] for line in fits),
+        sum(line.ns_per_byte_ci95[0] <= 0.02 <= line.ns_per_byte_ci95[1] for line in fits),
+    ):
+        assert binomtest(held, 60, 0.95, alternative="less").pvalue >= 0.01, held
+
+
+def test_large_sizes_of_a_few_steps_widen_the_slope_and_not_alpha() -> None:
+    """A prefill or three among many decode steps: the slope rests on those steps, however many calls each makes."""
+    noise = dict.fromkeys(SIZES, 0.03)
+    few = [fit_latency(of_steps(seed, noise, 3, 0.05)) for seed in range(60)]
+    held = sum(line.ns_per_byte_ci95[0] <= 0.02 <= line.ns_per_byte_ci95[1] for line in few)
+    assert binomtest(held, 60, 0.95, alternative="less").pvalue >= 0.01, held
+    every = [fit_latency(of_steps(seed, noise, 12, 0.05)) for seed in range(60)]
+    wider = np.median([width(line) for line in few]) / np.median([width(line) for line in every])
+    assert wider > 2
+    of_alpha = [
+        np.median([line.alpha_ci95[1] - line.alpha_ci95[0] for line in lines]) for lines in (few, every)
+    ]
+    assert of_alpha[0] < 1.5 * of_alpha[1]

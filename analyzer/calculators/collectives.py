@@ -106,7 +106,7 @@ def alpha_beta(
         residuals_ns=None if exact else line.residuals,
         rms_residual_ns=None if exact else line.rms_residual,
         predicted_ns=None if at_bytes is None else _inside(at_bytes, sizes, line.intercept, line.slope),
-        assumptions=_fit_assumptions(exact, context or {}),
+        assumptions=_fit_assumptions(len(sizes) == 2, context or {}),
         cautions=_fit_cautions(line.intercept, line.slope),
     )
 
@@ -132,15 +132,15 @@ def _inside(at_bytes: float, sizes: Sequence[float], alpha_ns: float, slope: flo
     return alpha_ns + slope * size
 
 
-def _fit_assumptions(exact: bool, context: Mapping[str, str]) -> tuple[str, ...]:
+def _fit_assumptions(two_sizes: bool, context: Mapping[str, str]) -> tuple[str, ...]:
     unknown = sorted(set(context) - set(FIT_CONTEXT))
     if unknown:
         raise UsageError("context", "", f"{unknown[0]!r} is not known", f"known are {', '.join(FIT_CONTEXT)}")
     declared = [f"{name} {context[name]}" for name in FIT_CONTEXT if context.get(name)]
     undeclared = [name for name in FIT_CONTEXT if not context.get(name)]
     return (
-        "two points fix a line whatever the truth is: there is no residual to judge it by"
-        if exact
+        "two sizes fix a line whatever the truth is: there is no residual to judge it by"
+        if two_sizes
         else "least squares: every point counts alike",
         f"holds between the smallest and the largest size, for: {', '.join(declared) or 'nothing declared'}",
         *([f"undeclared: {', '.join(undeclared)}"] if undeclared else []),

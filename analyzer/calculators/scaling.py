@@ -75,6 +75,7 @@ def scaling(points: Sequence[tuple[int, float]]) -> Scaling:
     line = fit_line([Fraction(1, ranks) for ranks, _ in checked], [time for _, time in checked])
     serial, parallel = line.intercept, line.slope
     exact = len(checked) == 2
+    two = "two rank counts always fit: S and P absorb communication and everything else that changed with the ranks"
     speedup = _mean_time(checked, counts[0]) / _mean_time(checked, counts[-1])
     return Scaling(
         serial_ns=serial,
@@ -86,8 +87,8 @@ def scaling(points: Sequence[tuple[int, float]]) -> Scaling:
         rms_residual_ns=None if exact else line.rms_residual,
         assumptions=(
             "the work is the same at every rank count",
-            "two points always fit: S and P absorb communication and everything else that changed with the ranks"
-            if exact
+            two
+            if len(counts) == 2
             else "S and P absorb communication and whatever else changed with the ranks; judge by the residuals",
             "the fit holds between the rank counts given; less time can go with worse scaling, so compare times too",
         ),

@@ -23,6 +23,7 @@ from analyzer.explain.service.after_device import AfterDevice
 from analyzer.explain.verdicts.hypotheses import SEGMENTS_FILE, verdicts
 from analyzer.explain.windows import phases_of
 from analyzer.model import Capture
+from analyzer.reconstruct.rank import DEVICE
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ def explain(
     distorted = cautions.distortion(capture, joint.reports, limits)
     predicted = outlook(joint, _verdicts(capture, joint, limits, distorted), asked)
     bytes_, told = byte_account.bytes_account(joint, capture, beside.bytes, predicted.hypotheses)
-    rows, sweep = _by_sweep(told, beside, zero_ns, joint, capture)
+    rows, sweep = _by_sweep(told, beside, zero_ns, joint, capture, boundary)
     service = after_device.of(beside.logs, joint, focus.rank.rank, zero_ns, boundary, beside.clocks)
     ranks = [report.rank for report in joint.reports]
     alone = quality.unmeasured(capture, ranks, whole_graphs=whole_graphs, no_device=advice.no_device)
@@ -115,7 +116,12 @@ def _in_joined_table(row: Hypothesis, before: Mapping[int, int]) -> Hypothesis:
 
 
 def _by_sweep(
-    rows: Sequence[Hypothesis], beside: Beside, zero_ns: int | None, joint: JointReport, capture: Capture
+    rows: Sequence[Hypothesis],
+    beside: Beside,
+    zero_ns: int | None,
+    joint: JointReport,
+    capture: Capture,
+    boundary: str,
 ) -> tuple[Sequence[Hypothesis], SweepUse | None]:
     """The rows with what a sweep says of ``kv-context``, and what ties it to this capture."""
     if beside.sweep is None:
@@ -125,7 +131,8 @@ def _by_sweep(
     use = swept_context.sweep_use(
         sweep, path, None if zero_ns is None else str(zero_ns), ranks, run.facts(capture)
     )
-    return swept_context.with_sweep(rows, sweep, use), use
+    ends = DEVICE if boundary == after_device.CLIENT else boundary  # client windows are a part of their own
+    return swept_context.with_sweep(rows, sweep, use, ends), use
 
 
 def _unpredicted(predicted: Outlook, no_device: str) -> list[Unmeasured]:

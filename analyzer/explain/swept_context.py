@@ -74,12 +74,32 @@ def _compared(mine: Mapping[str, str], cell: Cell) -> tuple[list[str], list[str]
     return differing, [pin for pin in _HELD if pin not in mine or pin not in cell.pins]
 
 
-def with_sweep(rows: Sequence[Hypothesis], sweep: Sweep, use: SweepUse) -> list[Hypothesis]:
-    """The rows with the sweep's ``kv-context`` in place of their own, for phases of the swept kind."""
+def with_sweep(rows: Sequence[Hypothesis], sweep: Sweep, use: SweepUse, boundary: str) -> list[Hypothesis]:
+    """The rows with the sweep's ``kv-context`` in place of their own, for phases of the swept kind.
+
+    ``boundary``: where the steps of this diagnosis end; of steps that end elsewhere a share is that of another whole.
+    """
     return [
-        _replaced(row, sweep, use) if row.id == ID and kind_of(row.phase) == sweep.phase else row
+        row
+        if row.id != ID or kind_of(row.phase) != sweep.phase
+        else _replaced(row, sweep, use)
+        if boundary in sweep.boundary.split(", ") or use.relation == "other pins"
+        else _of_other_ends(row, sweep, use, boundary)
         for row in rows
     ]
+
+
+def _of_other_ends(row: Hypothesis, sweep: Sweep, use: SweepUse, boundary: str) -> Hypothesis:
+    """No verdict from shares of steps that end elsewhere."""
+    note = (
+        f"the sweep {use.path} has steps with the boundary {sweep.boundary} (there {sweep.kv_context.verdict}),"
+        f" this diagnosis {boundary}: a share of the one is none of the other, so make the sweep with"
+        f" `--boundary {boundary}`"
+    )
+    unmeasured = sweep.kv_context.verdict == "unmeasured"
+    return msgspec.structs.replace(
+        row, verdict="unmeasured" if unmeasured else "inconclusive", verdict_note=note
+    )
 
 
 def _replaced(row: Hypothesis, sweep: Sweep, use: SweepUse) -> Hypothesis:

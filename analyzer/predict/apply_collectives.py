@@ -129,7 +129,8 @@ def _set_alpha_beta(draft: Draft, change: Collectives, rows: IntArray) -> None:
                 np.rint(change.alpha_ns + size * 1e9 / change.bytes_per_s)[:, None], before.shape[1], axis=1
             )
         else:
-            alpha, ns_per_byte = _fit(name, size, before[:, 0])
+            here = before[:, 0] > NEVER  # arrivals that another change took away have no transfer
+            alpha, ns_per_byte = _fit(name, size[here], before[here, 0])
             shift = np.zeros(len(size))
             if change.alpha_ns is not None:
                 shift += change.alpha_ns - alpha

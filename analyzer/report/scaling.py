@@ -100,7 +100,7 @@ def _cautions(scaling: Scaling) -> list[str]:
 def _unlike(run: ScalingRun) -> str:
     done = "it is in the fit because that was asked for" if run.used else "it is left out"
     pins = ", ".join(map(prose, run.unlike))
-    return f"✻ {code(run.name, 60)} is unlike most of the others ({pins}): {done}."
+    return f"✻ {code(run.name, 60)} is unlike the others ({pins}): {done}."
 
 
 def _points(points: Sequence[ScalingPoint]) -> str:
@@ -135,6 +135,12 @@ def _point(point: ScalingPoint) -> list[str]:
 def _points_note(scaling: Scaling) -> str:
     first = scaling.points[0]
     text = f"Speedup and efficiency are measured, against {of_ranks(first.ranks)}."
+    once = [point.ranks for point in scaling.points if point.runs == 1 and point.ci95_ns is not None]
+    if once:
+        text += (
+            " Where one run stands for a count, its intervals are those of that capture's steps: how runs of one"
+            " program differ is not in them."
+        )
     if scaling.stops_improving_at is None:
         return f"{text} Where more ranks stop helping is not known: {prose(scaling.stops_because)}."
     return (

@@ -31,6 +31,7 @@ UNPLACED_SHOWN = 8
 SHORT = {
     "grows": "grows",
     "shrinks": "shrinks",
+    "not told": "neither growth nor its absence is shown",
     "no growth seen": "no growth seen beyond the interval's upper end, between these places",
     "two points": "two points: neither a slope nor constancy is established",
     "no interval": "too few steps for an interval",
@@ -237,8 +238,8 @@ def _kv(sweep: Sweep) -> str:
         parts.append(
             f"Share of the step at the largest context: {_share(sweep)}, a fit ({cell(row.measured.name, 120)}, on rank"
             f" {row.rank}). The lower end counts growth over the measured contexts; the upper end all that could have"
-            f" grown from no context at all, at most all path time of these kernels, and what no class holds. Supported"
-            f" from"
+            " grown from no context at all, at most all path time of these kernels, what no class holds, and what"
+            " kernels of no known class grew. Supported from"
             f" {share(sweep.thresholds['supported_share'])}, contradicted up to"
             f" {share(sweep.thresholds['contradicted_share'])}."
         )

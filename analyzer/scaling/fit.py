@@ -21,6 +21,8 @@ MISFIT_BELOW = 0.01
 CURVE_POINTS = 33
 NEXT_TO_NOTHING = 1e-6
 """Parallel shares below it: the place at which the line is 0 lies too far away to be computed with."""
+ROUNDING = 1e-12
+"""Of the largest mean step: what floating point leaves of a part that is 0."""
 LEAST_SHARE = 0.001
 """Of the shortest mean step: categories whose P is less are not said to grow or to shrink with the ranks."""
 
@@ -44,7 +46,8 @@ def fitted(runs: Sequence[CountedRun]) -> tuple[ScalingFit, list[CategoryFit]]:
     weights = weights_of(means)
     line = fit_runs(means, weights)
     categories = _categories(runs, weights)
-    serial, parallel = line.intercept.value, line.slope.value
+    largest = max(mean.mean for mean in means)
+    serial, parallel = (_rounded(one.value, largest) for one in (line.intercept, line.slope))
     exact = len(runs) == 2
     share = _share(means, weights, serial, parallel)
     residuals = list(line.residuals)
@@ -70,7 +73,7 @@ def fitted(runs: Sequence[CountedRun]) -> tuple[ScalingFit, list[CategoryFit]]:
         curve=[
             CurvePoint(ranks=at, step_ns=value, ci95_ns=ends) for at, value, ends in _curve(means, weights)
         ],
-        cautions=_cautions(line, counts, len(runs)),
+        cautions=_cautions(line, serial, parallel, counts, len(runs)),
     )
     return fit, categories
 
@@ -79,6 +82,11 @@ def line_at(runs: Sequence[CountedRun], ranks: float) -> tuple[float, Interval |
     """The fitted step at a rank count and its 95 % interval (ns)."""
     means = whole_means(runs)
     return _value_at(means, weights_of(means), 1 / ranks)
+
+
+def _rounded(value: float, largest: float) -> float:
+    """0 where a value is what the arithmetic leaves of nothing: its sign says nothing."""
+    return 0.0 if abs(value) <= ROUNDING * largest else value
 
 
 def _curve(means: Sequence[RunMean], weights: FloatArray) -> Iterator[tuple[float, float, Interval | None]]:
@@ -161,17 +169,27 @@ def _behaviour(parallel: Estimate, least_ns: float) -> Behaviour:
     return "grows" if parallel.value < 0 else "spreads"
 
 
-def _cautions(line: RunLine, counts: Sequence[int], runs: int) -> list[str]:
-    serial, parallel, misfit_p = line.intercept.value, line.slope.value, line.misfit_p
-    found = []
-    if parallel < 0:
-        found.append("more ranks are slower: no split into serial and parallel time describes this")
-    if serial < 0:
-        found.append("faster than the ranks account for (caches, other shapes): there is no serial share")
-    found += [
-        f"{name} is not told from 0: the serial share is as unsure"
+def _cautions(line: RunLine, serial: float, parallel: float, counts: Sequence[int], runs: int) -> list[str]:
+    misfit_p = line.misfit_p
+    untold = [
+        name
         for name, ends in (("S", line.intercept.ci95), ("P", line.slope.ci95))
         if ends is not None and ends[0] <= 0 <= ends[1]
+    ]
+    found = []
+    if parallel < 0 and "P" in untold:
+        found.append(
+            "P comes out negative, and is not told from 0: the fit does not show that more ranks help, or harm"
+        )
+    elif parallel < 0:
+        found.append("more ranks are slower: no split into serial and parallel time describes this")
+    if serial < 0 and "S" in untold:
+        found.append("S comes out negative, and is not told from 0: there is no serial share")
+    elif serial < 0:
+        found.append("faster than the ranks account for (caches, other shapes): there is no serial share")
+    values = {"S": serial, "P": parallel}
+    found += [
+        f"{name} is not told from 0: the serial share is as unsure" for name in untold if values[name] >= 0
     ]
     if len(counts) == 2:
         found.append(

@@ -27,6 +27,7 @@ _NAMES = {
     "positions": ("accepted_per_position", "num_accepted_tokens_per_pos"),
 }
 """Our names first, then those of vLLM's counters (``vllm:spec_decode_*``)."""
+_COLUMNS = ("accepted", "drafted", "cycles", "request")
 _MOST = 2**53
 """Counts beyond it are no counts."""
 
@@ -88,7 +89,9 @@ def _document(name: str, document: Mapping[str, Any], draft_tokens: int | None) 
     if isinstance(document.get("histogram"), dict):
         stated = document.get("draft_tokens")
         drafts = draft_tokens if stated is None else _number(name, "draft_tokens", "draft_tokens", stated)
-        return from_histogram(name, _histogram(name, document["histogram"]), drafts)
+        cycles = from_histogram(name, _histogram(name, document["histogram"]), drafts)
+        _same_sums(name, document, cycles)
+        return cycles
     if document and all(key.isdecimal() for key in document):
         return from_histogram(name, _histogram(name, document), draft_tokens)
     found = {what: _found(document, names) for what, names in _NAMES.items()}
@@ -96,16 +99,28 @@ def _document(name: str, document: Mapping[str, Any], draft_tokens: int | None) 
     numbers = {
         what: None if value is None else _number(name, what, what, value) for what, value in found.items()
     }
-    cycles, drafted, accepted = numbers["cycles"], numbers["drafted"], numbers["accepted"]
-    if isinstance(positions, list) and cycles is not None:
+    verified, drafted, accepted = numbers["cycles"], numbers["drafted"], numbers["accepted"]
+    if isinstance(positions, list) and verified is not None:
         reached = [_number(name, f"position {at}", "count", one) for at, one in enumerate(positions, start=1)]
         if accepted is not None and accepted != sum(reached):
             why = f"{accepted:,} accepted tokens, but the positions sum to {sum(reached):,}"
             raise TraceError(name, "", why, "take all counters at the same moment")
-        return from_positions(name, reached, cycles, drafted, draft_tokens)
+        return from_positions(name, reached, verified, drafted, draft_tokens)
     if accepted is None:
         raise TraceError(name, "", "holds no counts of accepted tokens", HINT)
-    return _totals(name, Totals(accepted, cycles, drafted))
+    return _totals(name, Totals(accepted, verified, drafted))
+
+
+def _same_sums(name: str, document: Mapping[str, Any], counts: Cycles) -> None:
+    """Totals beside a histogram are those of its cycles, or of another span of time."""
+    sums = {"cycles": counts.cycles, "accepted": counts.accepted_total, "drafted": counts.drafted_total}
+    for what, summed in sums.items():
+        given = _found(document, _NAMES[what])
+        stated = None if given is None else _number(name, what, what, given)
+        if stated is not None and stated != summed:
+            why = f"{what} is {stated:,}, but the histogram sums to {summed:,}"
+            hint = "take all counters at the same moment; of drafts of several lengths give one row per cycle"
+            raise TraceError(name, what, why, hint)
 
 
 def _totals(name: str, totals: Totals) -> Totals:
@@ -134,6 +149,9 @@ def _csv(name: str, text: str, draft_tokens: int | None) -> Cycles:
     reader = csv.DictReader(io.StringIO(text), strict=True)
     fields = [field.strip() for field in reader.fieldnames or ()]
     reader.fieldnames = fields
+    twice = next((column for column in _COLUMNS if fields.count(column) > 1), None)
+    if twice is not None:
+        raise TraceError(name, "line 1", f"has two columns {twice}", "give each column a name of its own")
     if "accepted" not in fields:
         raise TraceError(name, "line 1", "has no column accepted", HINT)
     try:

@@ -3,13 +3,14 @@
 The share is the slope of the path time of attention and KV-cache kernels times the span from the smallest context to
 the cell's, over the cell's own step; the sweep's verdict is that of the largest context. Its lower end takes the
 slope's lower end. Its upper end takes the slope's upper end over the whole context down to 0, at most all path time of
-these kernels there, and adds what no class holds (unattributed time, replays that were recorded as one row).
+these kernels there, and adds what no class holds (unattributed time, replays that were recorded as one row) and what
+kernels of no known class ("other") grew by the same reckoning: they may be attention.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
@@ -18,6 +19,7 @@ from analyzer.diagnosis import Hypothesis, Measured, Share, Verdict
 from analyzer.explain.swept_context import ID
 from analyzer.explain.verdicts.catalogue import UNMEASURED
 from analyzer.explain.verdicts.hypotheses import decide
+from analyzer.rules import OTHER
 from analyzer.sweep.cells import CellData
 from analyzer.sweep.lines import attention_class
 from analyzer.sweep.pins import mixed
@@ -30,6 +32,9 @@ UNDECLARED = (
 TWO = "two contexts establish no slope: capture a third, best well beyond these"
 WHOLE_REPLAYS = (
     "replays were recorded as one row each: record what runs inside, nsys `--cuda-graph-trace=node`"
+)
+UNKNOWN_KERNELS = (
+    "kernels of no known class grow, and may be attention: name them in a file of rules, `--rules FILE`"
 )
 PER = 1_000
 """Tokens that a slope over context is per."""
@@ -82,9 +87,12 @@ def _of_cell(
             phase, "inconclusive", f"attention and cache grow by {grown / step:.1%} of the step; {TWO}"
         )
     least, most = (end * (place - low) / PER for end in line.attention.ci95)
-    upper = max(grown, _upper(max(most, line.attention.ci95[1] * place / PER), cell))
+    unknown = _unknown(line, cell, place, low)
+    upper = max(grown, _upper(max(most, line.attention.ci95[1] * place / PER), cell)) + unknown
     interval = (min(least, grown) / step, upper / step)
     verdict, note = _limited(line, decide(*interval, thresholds), mixed([cells[name] for name in line.cells]))
+    if not note and unknown > thresholds["contradicted_share"] * step:
+        note = UNKNOWN_KERNELS
     batch = "" if line.at is None else f" and batch {line.at:,}"
     where = f"at {place:,} tokens{batch}, of contexts from {low:,} to {max(line.places):,}"
     return msgspec.structs.replace(
@@ -104,10 +112,24 @@ def _of_cell(
 
 
 def _upper(extrapolated_ns: float, cell: CellData) -> float:
-    """All that could have grown with the context, at one cell (ns per step)."""
-    attention = cell.class_mean(0, attention_class)
-    error = 0.0 if attention.variance is None else 2 * math.sqrt(attention.variance)
-    return min(max(extrapolated_ns, 0.0), attention.mean + error) + cell.rank_mean_ns(UNKNOWN)
+    """All of attention that could have grown with the context, at one cell, and what no class holds (ns per step)."""
+    return _at_most(extrapolated_ns, cell, attention_class) + cell.rank_mean_ns(UNKNOWN)
+
+
+def _unknown(line: Line, cell: CellData, place: int, low: int) -> float:
+    """What kernels of no known class may have grown by, at one cell (ns per step)."""
+    slope = line.classes.get(OTHER)
+    if slope is None:
+        return 0.0
+    steepest = slope.value if slope.ci95 is None else slope.ci95[1]
+    return _at_most(max(steepest * (place - low), steepest * place) / PER, cell, lambda name: name == OTHER)
+
+
+def _at_most(extrapolated_ns: float, cell: CellData, chosen: Callable[[str], bool]) -> float:
+    """Growth of classes, from 0 to all of their path time at a cell."""
+    held = cell.class_mean(0, chosen)
+    error = 0.0 if held.variance is None else 2 * math.sqrt(held.variance)
+    return min(max(extrapolated_ns, 0.0), held.mean + error)
 
 
 def _limited(line: Line, verdict: Verdict, differing: Sequence[str]) -> tuple[Verdict, str]:

@@ -76,7 +76,7 @@ def _line(cells: Sequence[CellData], axis: Axis, at: int | None, cache: str | No
 
     names = sorted({one.class_ for cell in cells for one in cell.classes})
     misfit, described = _described(whole, weights, line)
-    finding = _finding(len({*places}), line.slope)
+    finding = _finding(len({*places}), line.slope, described)
     return Line(
         axis=axis,
         at=at,
@@ -151,13 +151,16 @@ def _against_repeats(runs: Sequence[RunMean], weights: FloatArray) -> float | No
     return float(fdtrc(misfit_freedom, freedom, max(rest, 0.0) / misfit_freedom / (pure / freedom)))
 
 
-def _finding(places: int, slope: Estimate) -> Finding:
+def _finding(places: int, slope: Estimate, described: bool | None) -> Finding:
+    """What a line tells. An interval that includes 0 because no line fits is no sign that nothing grows."""
     if places < 3:
         return "two points"
     if slope.ci95 is None:
         return "no interval"
     low, high = slope.ci95
-    return "grows" if low > 0 else "shrinks" if high < 0 else "no growth seen"
+    if low <= 0 <= high:
+        return "not told" if described is False else "no growth seen"
+    return "grows" if low > 0 else "shrinks"
 
 
 def _statement(
@@ -184,6 +187,8 @@ def _statement(
             f"No growth seen beyond {most:,.0f} {unit} {between} ({_told(line.slope, unit)}); beyond these nothing is"
             " known"
         )
+    elif finding == "not told":
+        text = f"Neither growth nor its absence is shown {between}: {_told(line.slope, unit)}"
     else:
         text = f"The mean step {finding} {between}: {_told(line.slope, unit)}"
     if described is not False:

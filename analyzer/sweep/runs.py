@@ -161,7 +161,7 @@ def _unplaced(cells: Sequence[CellData]) -> list[str]:
         if open_:
             found.append(f"{axis} is undeclared of {_named(open_, len(cells))}")
         found += [
-            f"{name}: {axis} is {place.told!r}, no whole number"
+            f"{name}: {axis} is {place.told!r}, no whole number above 0"
             for name, place in places.items()
             if place.value is None and place.told is not None
         ]

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from msgspec import structs
+from scipy.stats import binomtest
 
 from analyzer.analysis import Analysis
 from analyzer.diagnosis import AlphaBeta, CollectiveCost
 from analyzer.errors import UsageError
+from analyzer.explain.ranks.price_points import contention
 from analyzer.explain.ranks.protocols import Protocol, protocol_of
+from analyzer.explain.ranks.transfers import Transfers
 from fixtures.simulator.program import (
     Collective,
     EventRecord,
@@ -83,6 +87,23 @@ def test_one_size_is_refused(tmp_path: Path) -> None:
     assert [point.median_ns for point in row.points] == [10_041]
     with pytest.raises(UsageError, match="no fit: all calls have one size"):
         row.latency_ns(8_192)
+
+
+def test_a_size_of_one_step_alone_is_not_drawn_by_steps(tmp_path: Path) -> None:
+    """One prefill among decode steps: no other step tells how its calls scatter from step to step."""
+
+    def ops(rank: int, step: int) -> tuple[Op, ...]:
+        large = step == 3
+        calls = [meet(elements=2**20, transfer_ns=20_000 + 500 * at) for at in range(6)] if large else []
+        calls += [meet(elements=4_096, transfer_ns=10_000 + 100 * at) for at in range(3)]
+        return (host(50_000 + 30_000 * rank), *(op for call in calls for op in (work(5_000), call)))
+
+    row = price(tmp_path, ops)
+    assert row.interval_over == "calls"
+    assert any("one half of the range in one step alone" in note for note in row.notes)
+    assert row.ci95 is not None and row.beta_bytes_per_s is not None
+    low, high = row.ci95.beta_bytes_per_s
+    assert low is not None and high is not None and high / low > 1.1  # calls of 20 to 22.5 us
 
 
 def test_a_size_outside_of_the_range_is_refused(tmp_path: Path) -> None:
@@ -429,3 +450,29 @@ def test_of_uneven_sizes_the_largest_counts(tmp_path: Path) -> None:
 
     row = price(tmp_path, ops)
     assert [point.bytes for point in row.points] == [2 * size for size in LINE]
+
+
+def transfers_of(seed: int, step_noise: float) -> Transfers:
+    """12 steps of five calls, every other step beside other work, which makes them 1.4 times as long."""
+    draw = np.random.default_rng(seed)
+    step = np.repeat(np.arange(12), 5)
+    beside = step % 2 == 1
+    common = np.exp(step_noise * draw.standard_normal(12))[step]
+    latency = 20_000 * np.where(beside, 1.4, 1.0) * common * np.exp(0.05 * draw.standard_normal(len(step)))
+    return Transfers(np.full(len(step), 4_096), np.rint(latency).astype(np.int64), step, beside)
+
+
+@pytest.mark.parametrize("step_noise", [0.0, 0.1])
+def test_the_interval_of_contention_holds_what_steps_share(step_noise: float) -> None:
+    held = 0
+    for seed in range(80):
+        ratio, interval = contention(transfers_of(seed, step_noise))
+        assert ratio is not None and interval is not None
+        held += interval[0] <= 1.4 <= interval[1]
+    assert binomtest(held, 80, 0.95, alternative="less").pvalue >= 0.01, held
+
+
+def test_a_single_call_that_runs_alone_is_held_against_nothing() -> None:
+    size = np.repeat(np.arange(1_000, 7_000, 1_000), 4)
+    beside = np.tile([False, True, True, True], 6)
+    assert contention(Transfers(size, size * 10, np.arange(24), beside)) == (None, None)

@@ -91,6 +91,16 @@ def test_one_of_alpha_and_beta_needs_several_sizes_whose_times_differ() -> None:
     assert after("collective:alpha=10us", in_turn=False) == pytest.approx(6 + 150 + 5 + 10, abs=0.01)
 
 
+@pytest.mark.parametrize("price", ["collective:alpha=10us", "collective:beta=10000GB/s", "collective=0.5"])
+def test_without_skew_and_another_price_come_in_either_order(price: str) -> None:
+    """Arrivals that no longer hold anybody are no transfers that a price could be fitted to."""
+    one = after(f"no-skew+{price}", in_turn=False)
+    assert one == pytest.approx(after(f"{price}+no-skew", in_turn=False), abs=0.001)
+    assert one == pytest.approx(
+        after(price, in_turn=False), abs=0.001
+    )  # the rank that is late is always the same
+
+
 @pytest.mark.parametrize("form", ["kineto", "nsys"])
 def test_sizes_that_are_not_recorded_are_said(form: str, tmp_path: Path) -> None:
     write = write_kineto if form == "kineto" else write_nsys

@@ -83,7 +83,7 @@ def test_what_grows_is_told_apart_from_serial_time(found: Scaling) -> None:
 
 def test_a_run_that_is_left_out_is_marked() -> None:
     text = render_scaling(literal((1, 2_000), (2, 1_250), (4, 800), batch="16"))
-    assert "- ✻ `ranks4` is unlike most of the others (batch): it is left out." in text
+    assert "- ✻ `ranks4` is unlike the others (batch): it is left out." in text
     assert rows(text, "Run ")[2][0] == "✻ `ranks4`"
     assert rows(text, "Pin ") == [["batch", "`8`", "`8`", "`16`"]]
 

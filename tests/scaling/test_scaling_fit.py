@@ -135,3 +135,19 @@ def test_categories_sum_to_the_whole(runs: list[tuple[int, list[tuple[int, int, 
     assert sum(one.serial_ns for one in categories) == pytest.approx(fit.serial_ns, abs=1, rel=1e-6)
     assert sum(one.parallel_ns for one in categories) == pytest.approx(fit.parallel_ns, abs=1, rel=1e-6)
     assert fit.growing_ns >= 0
+
+
+def test_equal_steps_are_all_serial_and_not_slower_with_more_ranks() -> None:
+    """What floating point leaves of P has a sign, and is nothing."""
+    for counts in ((1, 2, 4), (1, 3, 7), (2, 3, 5, 11)):
+        fit, _ = fitted([counted(ranks, kernel=[5_019_333] * 12) for ranks in counts])
+        assert (fit.parallel_ns, fit.serial_share) == (0.0, pytest.approx(1))
+        assert not any("slower" in one or "negative" in one for one in fit.cautions)
+
+
+def test_a_negative_part_within_chance_is_no_slowdown() -> None:
+    noisy = [[5_000_000, 5_200_000, 4_900_000, 5_100_000, 4_800_000, 5_060_000]] * 2
+    fit, _ = fitted([counted(1, kernel=noisy[0]), counted(4, kernel=[ns + 1_000 for ns in noisy[1]])])
+    assert fit.parallel_ns < 0 and fit.serial_share is None
+    assert any(one.startswith("P comes out negative, and is not told from 0") for one in fit.cautions)
+    assert not any("slower" in one for one in fit.cautions)

@@ -60,6 +60,11 @@ def test_totals(tmp_path: Path) -> None:
     [
         ("", "is empty"),
         ("request,drafted\na,1\n", "(line 1): has no column accepted"),
+        ("accepted,accepted\n1,2\n", "(line 1): has two columns accepted"),
+        (
+            '{"histogram": {"0": 120, "1": 80}, "draft_tokens": 7, "cycles": 999}',
+            "(cycles): cycles is 999, but the histogram sums to 200",
+        ),
         ("accepted,drafted\n1,2\n3,2\n", "(line 3): 3 tokens are accepted of 2"),
         ("accepted,drafted\n1,2\nx,2\n", "(line 3): accepted is 'x', no count"),
         ("accepted,drafted\n1,2\n1\n", "(line 3): has not as many fields as the header"),

@@ -23,23 +23,29 @@ def steps_of(mean_us: int) -> list[int]:
 
 
 @cache
-def _diagnosis(attention_us: tuple[int, ...], gemm_us: int, phase: str, zero_us: int) -> Diagnosis:
+def _diagnosis(
+    attention_us: tuple[int, ...], gemm_us: int, phase: str, zero_us: int, kernel: str
+) -> Diagnosis:
     built, at = schedule(), zero_us
     for attention in attention_us:
         end = at + 6 + gemm_us + attention
         built.range(at, end + 4, phase)
         built.launch(at + 1, at + 3, runs=(at + 6, at + 6 + gemm_us), name="nvjet_gemm")
-        built.launch(at + 3, at + 5, runs=(at + 6 + gemm_us, end), name=ATTENTION)
+        built.launch(at + 3, at + 5, runs=(at + 6 + gemm_us, end), name=kernel)
         built.sync(at + 5, end + 3, stream=7)
         at = end + 5
     return analysis_of(built, steps=f"^{phase}$", own_changes=False).diagnosis
 
 
 def diagnosis(
-    attention_us: Sequence[int], gemm_us: int = 50, phase: str = "decode", zero_us: int = 0
+    attention_us: Sequence[int],
+    gemm_us: int = 50,
+    phase: str = "decode",
+    zero_us: int = 0,
+    kernel: str = ATTENTION,
 ) -> Diagnosis:
     """Steps of ``gemm_us`` and attention each; ``zero_us`` sets captures of equal steps apart."""
-    return _diagnosis(tuple(attention_us), gemm_us, phase, zero_us)
+    return _diagnosis(tuple(attention_us), gemm_us, phase, zero_us, kernel)
 
 
 def run(
@@ -51,6 +57,7 @@ def run(
     cache: str | None = "real-prefix",
     gemm_us: int = 50,
     zero_us: int = 0,
+    kernel: str = ATTENTION,
     **pins: str,
 ) -> Given:
     """One cell, declared as a grid file would. An integer is a mean of steps that vary a little."""
@@ -59,7 +66,7 @@ def run(
     declared = {**{pin: str(value) for pin, value in told.items() if value is not None}, **pins}
     return Given(
         name,
-        diagnosis(times, gemm_us, zero_us=zero_us + crc32(name.encode()) % 9_973),
+        diagnosis(times, gemm_us, zero_us=zero_us + crc32(name.encode()) % 9_973, kernel=kernel),
         declared,
         "grid.csv (line 2)",
     )

@@ -94,7 +94,7 @@ def test_a_context_that_is_no_number_lies_nowhere_and_is_listed() -> None:
     odd = manifested(run("a", 30, context=None, batch=None), context="8k")
     found = sweep([odd, run("b", 40, context=4_096), run("c", 50, context=8_192)])
     assert not found.cells[0].fitted
-    assert "a: context is '8k', no whole number" in found.unplaced
+    assert "a: context is '8k', no whole number above 0" in found.unplaced
     assert found.lines[0].cells == ["b", "c"]
 
 

@@ -44,6 +44,19 @@ def test_the_share_is_what_grew_over_the_step_at_the_largest_context() -> None:
     assert row.measured.kind == "fit"
 
 
+def test_kernels_of_no_known_class_that_grow_contradict_nothing() -> None:
+    """They may be attention; flat ones are as good as none."""
+    unknown = sweep(grown(10, kernel="my_mixer_v7")).kv_context
+    assert unknown.share is not None and unknown.share.value == 0.0
+    assert unknown.share.interval[1] > 0.4
+    assert (unknown.verdict, unknown.verdict_note.count("kernels of no known class grow")) == (
+        "inconclusive",
+        1,
+    )
+    flat = [run(f"c{at}", 20, context=1_000 * at, gemm_us=3_000, kernel="my_mixer_v7") for at in (1, 2, 4, 8)]
+    assert sweep(flat).kv_context.verdict == "contradicted"
+
+
 def test_each_cell_has_the_share_of_its_own_step() -> None:
     found = sweep(grown(10))
     step = found.cells[1].step_ns.value
@@ -68,10 +81,10 @@ def test_without_a_second_context_it_is_unmeasured() -> None:
     assert found.kv_context.share is None
 
 
-def used(found: Sweep, given: Given) -> tuple[str, msgspec.Struct]:
+def used(found: Sweep, given: Given, boundary: str = "device") -> tuple[str, msgspec.Struct]:
     facts = given.diagnosis.run
     use = sweep_use(found, "sweep.json", given.diagnosis.time_zero_ns, given.diagnosis.ranks, facts)
-    rows = with_sweep(given.diagnosis.hypotheses, found, use)
+    rows = with_sweep(given.diagnosis.hypotheses, found, use, boundary)
     (row,) = (row for row in rows if row.id == "kv-context")
     return use.relation, row
 
@@ -84,6 +97,13 @@ def test_a_cell_of_the_sweep_takes_its_own_row() -> None:
     assert row.share == found.kv_context.share
     _, row = used(found, runs[0])
     assert row.share.value == 0
+
+
+def test_a_sweep_of_steps_that_end_elsewhere_decides_nothing() -> None:
+    runs = grown(10)
+    relation, row = used(sweep(runs), runs[3], "host")
+    assert (relation, row.verdict, row.share) == ("cell", "inconclusive", None)
+    assert "make the sweep with `--boundary host`" in row.verdict_note
 
 
 def test_a_cell_that_was_left_out_takes_nothing() -> None:

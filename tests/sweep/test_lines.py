@@ -124,3 +124,15 @@ def test_the_order_of_the_runs_changes_no_line() -> None:
     found, again = sweep(runs), sweep(runs[::-1])
     assert found.lines == again.lines
     assert found.kv_context == again.kv_context
+
+
+def test_an_interval_that_includes_0_as_no_line_fits_is_no_flatness():
+    """100, 200 and 400 us of attention at 1k, 4k and 16k: one degree of freedom, far from any line."""
+    runs = [run(f"c{at}", us, context=at) for at, us in ((1_024, 100), (4_096, 200), (16_384, 400))]
+    (found,) = sweep(runs).lines
+    assert found.slope.ci95 is not None and found.slope.ci95[0] < 0 < found.slope.ci95[1]
+    assert found.described is False and found.finding == "not told"
+    assert found.statement.startswith(
+        "Neither growth nor its absence is shown between 1,024 and 16,384 tokens"
+    )
+    assert all(piece.slope.ci95 is not None and piece.slope.ci95[0] > 0 for piece in found.pieces)

@@ -164,7 +164,7 @@ def _too_little(transfers: Transfers) -> tuple[str, str] | None:
             f" {NARROWEST:g} times the smallest",
             SEVERAL_SIZES,
         )
-    below = int((transfers.bytes.astype(float) ** 2 < float(low) * high).sum())
+    below = int((~transfers.upper_half()).sum())
     if len(transfers) < FEWEST or min(below, len(transfers) - below) < FEWEST_OF_HALF:
         return (
             f"{len(transfers)} calls, {below} of them in the lower half of the range, are too few: {FEWEST} are needed,"
@@ -200,7 +200,10 @@ def _notes(fit: _Fit, transfers: Transfers) -> list[str]:
     if unknown:
         found.append(f"{unknown:,} calls of unknown size are left out")
     if fit.over == "calls":
-        found.append("too few steps to draw anew: the intervals take calls as independent of one another")
+        found.append(
+            "too few steps, or one half of the range in one step alone: the intervals take calls as independent of one"
+            " another"
+        )
     return found
 
 

@@ -19,7 +19,9 @@ from analyzer.latency_fit import Samples
 from analyzer.model import IntArray
 
 STEPS = 5
-"""Steps are the blocks of an interval from this number on, else calls ..."""
+"""Steps are the blocks of an interval from this number on, where each half of the range of sizes ..."""
+STEPS_OF_HALF = 2
+"""... occurs in so many of them; else calls ..."""
 STRETCHES = 200
 """... at most so many blocks: of more each is a stretch of steps or calls in a row."""
 
@@ -59,10 +61,20 @@ class Transfers:
     def samples(self) -> tuple[Samples, str]:
         """The calls in blocks for an interval, and what the blocks are: "steps" or "calls"."""
         steps, place = np.unique(self.step, return_inverse=True)
-        by_steps = len(steps) >= STEPS and bool(steps[0] >= 0)
+        by_steps = len(steps) >= STEPS and bool(steps[0] >= 0) and self._half_in_steps() >= STEPS_OF_HALF
         n, place = (len(steps), place) if by_steps else (len(self), np.arange(len(self)))
         stretches = np.asarray(place, np.int64) * min(n, STRETCHES) // max(n, 1)
         return Samples(self.bytes, self.latency_ns, stretches), "steps" if by_steps else "calls"
+
+    def upper_half(self) -> BoolArray:
+        """(n,) sizes above the geometric middle of the range, or on it."""
+        size = self.bytes.astype(np.float64)
+        return np.asarray(size**2 >= size.min() * size.max(), np.bool_)
+
+    def _half_in_steps(self) -> int:
+        """In how many steps the rarer half of the range occurs: of a single one drawing steps anew tells nothing."""
+        upper = self.upper_half()
+        return min(len(np.unique(self.step[upper])), len(np.unique(self.step[~upper])))
 
 
 @dataclass(frozen=True)
