@@ -159,7 +159,9 @@ def test_launches_without_a_device_row_are_counted_and_told() -> None:
 def test_launches_into_a_capture_and_failed_ones_put_nothing_on_the_device() -> None:
     """The first capture had begun before the first record, the last one ends after it."""
     built = schedule().launch(0, 4).call(5, 6, "cudaStreamEndCapture_v10000").launch(10, 14, runs=(20, 30))
-    built.call(32, 33, "cudaStreamBeginCapture").launch(34, 35).launch(36, 37).call(38, 39, "cudaStreamEndCapture")
+    built.call(32, 33, "cudaStreamBeginCapture").launch(34, 35).launch(36, 37).call(
+        38, 39, "cudaStreamEndCapture"
+    )
     built.call(40, 41, "cudaLaunchKernel", corr=77, result=719).launch(42, 44, runs=(50, 60))
     built.call(70, 71, "hipStreamBeginCapture").launch(72, 73)
     assert lost(built) == (0, None)
