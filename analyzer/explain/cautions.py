@@ -88,8 +88,8 @@ def _rank_notes(report: RankReport) -> list[str]:
     for entry in report.quality:
         if entry.reason == UNRECORDED_LAUNCHES and entry.total and entry.count >= NOTED * entry.total:
             notes.append(
-                f"Rank {rank.rank}: {entry.count:,} of {entry.total:,} launches left no device row "
-                "(lost, or recording ended before): device work and its times are too small, idle time too large."
+                f"Rank {rank.rank}: {entry.count:,} of {entry.total:,} launches left no device row: device work is "
+                "incomplete. Where rows were lost, idle time is too large; else recording ended before the work did."
             )
     if any(entry.reason == "python-frames-recorded" and entry.count for entry in report.quality):
         notes.append(

@@ -51,8 +51,8 @@ def rank_entries(rank: int, account: RankAccount) -> list[QualityEntry]:
          f"device work without a launch record ({unlinked_ns} ns in sum) keeps its time and category; "
          "why it started when it did is unknown"),
         (UNRECORDED_LAUNCHES, silent, launches,
-         "kernel and graph launches without a device row: it was lost, or recording ended before; "
-         "counts and times of device work are too small by it"),
+         "kernel and graph launches without a device row: it was lost, or recording ended before the work did; "
+         "device work is incomplete, and idle time too large where rows were lost"),
         ("prior-work", int(work.prior.sum()), total,
          f"submitted before the capture began ({prior_ns} ns in sum): inside the windows, no work of a step"),
         ("driver-migration", int(work.migration.sum()), total, "unified-memory migrations have no launch"),
