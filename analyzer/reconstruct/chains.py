@@ -21,7 +21,8 @@ class Chains:
     """One chain per anchor: first the (c,) collectives, then the (w,) ends of the windows.
 
     Times on the rank's corrected clock. A window that ends neither with device work nor on a thread, as an empty
-    one may, has an empty chain that leads nowhere. No stretch is told twice: where two chains meet, the later names the other.
+    one may, has an empty chain that leads nowhere. No stretch is told twice: where two chains meet, the later names
+    the other.
     """
 
     path: Path  # the segments of all chains, each in time order
