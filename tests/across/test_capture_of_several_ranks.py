@@ -110,6 +110,11 @@ def test_at_the_host_boundary_the_path_through_all_ranks_ends_with_the_last_rang
         assert "unattributed" not in path
         assert path["host.framework"] >= 300_000
         assert 1 in window.ranks_visited and window.waited_ns == 250_000
+    (budget,) = [row for row in diagnosis.budget if row.scope == "global"]
+    assert diagnosis.whatif is not None
+    changes = [row for row in diagnosis.whatif.changes if row.scope == "global"]
+    steps = {row.step_ns for row in changes if row.step_ns is not None}
+    assert steps == {round(budget.step_ns_total / budget.windows)}
 
 
 def test_slower_kernels_of_a_late_rank_are_named(tmp_path: Path) -> None:
