@@ -125,7 +125,8 @@ def global_windows(
 ) -> list[GlobalWindow]:
     """From the last completion of the step before, anywhere, to that of this one.
 
-    The first begins at the earliest host start. A rank whose first window this is has no completion before.
+    The first begins at the earliest host start. A rank whose first window this is has no completion before. At the
+    host boundary every one begins at the earliest host start, but not before the step before has ended.
     ``last_work_ns``: by rank and window, start and launch of the work that ends it; of ranks that complete
     together the one whose work comes last in the total order of events ends the step.
     """
@@ -143,7 +144,7 @@ def global_windows(
 
     result: list[GlobalWindow] = []
     for step in steps:
-        begun = [starts[rank][at] for rank, at in step.items() if at > 0]
+        begun = [starts[rank][at] for rank, at in step.items() if at > 0 and windows[rank][at].thread < 0]
         start = max(begun) if begun else min(starts[rank][at] for rank, at in step.items())
         if result:
             start = max(start, result[-1].end_ns)

@@ -185,7 +185,8 @@ class Prediction(msgspec.Struct, frozen=True, kw_only=True):
     """A prediction of the first run's diagnosis, held against the second run.
 
     ``hypothesis``: the one whose intervention it is, else the change itself. Confirmed: the interval of the observed
-    mean step and the predicted range overlap. ``because``: why it was not tested, or what limits the verdict.
+    mean step and the predicted range overlap; that interval is A's mean plus the interval of the difference, since the
+    prediction starts from A's mean. ``because``: why it was not tested, or what limits the verdict.
     """
 
     hypothesis: str

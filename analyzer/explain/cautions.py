@@ -6,11 +6,14 @@ import re
 from collections.abc import Mapping
 
 from analyzer.explain import absent_device, profiling_cost
+from analyzer.explain.quality import UNRECORDED_LAUNCHES
 from analyzer.explain.rank_report import RankReport
 from analyzer.model import Capture, Source
 
 WARNING = 2
 """Severity from which a profiler's own message is shown and lowers confidence."""
+NOTED = 0.01
+"""Least share of the launches without a device row that is told before any figure."""
 _LOST = re.compile(r"drop|lost|incomplete|overflow", re.IGNORECASE)
 
 
@@ -82,6 +85,12 @@ def _rank_notes(report: RankReport) -> list[str]:
     flagged = [window for window in rank.windows if not window.empty]
     if flagged and all(window.warmup for window in flagged):
         notes.append(f"Rank {rank.rank}: every window is flagged as warm-up; all of them are used.")
+    for entry in report.quality:
+        if entry.reason == UNRECORDED_LAUNCHES and entry.total and entry.count >= NOTED * entry.total:
+            notes.append(
+                f"Rank {rank.rank}: {entry.count:,} of {entry.total:,} launches left no device row: device work is "
+                "incomplete. Where rows were lost, idle time is too large; else recording ended before the work did."
+            )
     if any(entry.reason == "python-frames-recorded" and entry.count for entry in report.quality):
         notes.append(
             f"Rank {rank.rank}: Python frames were recorded, which slows the CPU down: "

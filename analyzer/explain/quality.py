@@ -6,10 +6,12 @@ from collections.abc import Iterable
 
 from analyzer.diagnosis import Quality, Rank, Unmeasured
 from analyzer.explain.absent_device import WHERE
+from analyzer.explain.launches.unrecorded import unrecorded_launches
 from analyzer.explain.verdicts.catalogue import COUNTERS, CUDA_EVENTS
 from analyzer.model import Capture, HostKind, QualityEntry
 from analyzer.reconstruct.rank import RankAccount
 
+UNRECORDED_LAUNCHES = "launches-without-device-work"
 UNRESOLVED_WAIT = "unresolved-stream-wait"
 
 
@@ -42,11 +44,15 @@ def rank_entries(rank: int, account: RankAccount) -> list[QualityEntry]:
     whole = sum(window.end_ns - window.start_ns for window in account.windows)
     crossings = sum(thread.crossings for thread in account.account.built.values())
     unlinked_ns = int((work.end_ns - work.start_ns)[~work.linked & ~work.prior & ~work.migration].sum())
+    silent, launches = unrecorded_launches(account)
     prior_ns = int((work.end_ns - work.start_ns)[work.prior].sum())
     rows = (
         ("unlinked-device-work", unlinked, total,
          f"device work without a launch record ({unlinked_ns} ns in sum) keeps its time and category; "
          "why it started when it did is unknown"),
+        (UNRECORDED_LAUNCHES, silent, launches,
+         "kernel and graph launches without a device row: it was lost, or recording ended before the work did; "
+         "device work is incomplete, and idle time too large where rows were lost"),
         ("prior-work", int(work.prior.sum()), total,
          f"submitted before the capture began ({prior_ns} ns in sum): inside the windows, no work of a step"),
         ("driver-migration", int(work.migration.sum()), total, "unified-memory migrations have no launch"),

@@ -53,7 +53,7 @@ from analyzer.explain.quality import rank_entries
 from analyzer.explain.ranks.links import Links, arrival_of_segment, find_links
 from analyzer.explain.segments import place_of_thread, segment_table
 from analyzer.explain.verdicts.hypotheses import RankEvidence, gather
-from analyzer.explain.windows import phases_of, used_windows, window_results
+from analyzer.explain.windows import own_calls, phases_of, used_windows, window_results
 from analyzer.intervals import Intervals
 from analyzer.model import IntArray, QualityEntry, Trace
 from analyzer.predict.cut import cut
@@ -210,7 +210,7 @@ def _first_launches(account: RankAccount, windows: int) -> list[int]:
     """Start of the first launch call of each step, NO_TIME where none is known."""
     first = np.full(windows, np.iinfo(np.int64).max, np.int64)
     calls = account.calls
-    launches = np.flatnonzero(np.isin(calls.kind, list(LAUNCHES)))
+    launches = np.flatnonzero(np.isin(calls.kind, list(LAUNCHES)) & own_calls(account))
     owner = np.zeros(len(calls), np.int64) if account.assignment is None else account.assignment.of_call
     mine = launches[(owner[launches] >= 0) & (owner[launches] < windows)]
     np.minimum.at(first, owner[mine], calls.start_ns[mine])

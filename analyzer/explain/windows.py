@@ -16,6 +16,7 @@ from analyzer.errors import InvariantError
 from analyzer.reconstruct.critical_path import Path
 from analyzer.reconstruct.rank import RankAccount
 from analyzer.reconstruct.windows import Window
+from analyzer.reconstruct.work import BoolArray
 
 
 def path_totals(path: Path) -> dict[str, int]:
@@ -75,19 +76,23 @@ def _window_result(
 
 
 def _counts(account: RankAccount) -> dict[str, list[int]]:
-    """Work that each step launched; without steps everything belongs to the one window."""
+    """Work that each step launched; without steps everything belongs to the one window.
+
+    Of a process with several devices only launches count whose work is recorded on this one.
+    """
     n = len(account.windows)
     work, calls = account.work, account.calls
     of_row = np.zeros(len(work), np.int64)
     of_call = np.zeros(len(calls), np.int64)
     if account.assignment is not None:
         of_row, of_call = account.assignment.of_row, account.assignment.of_call
-    launches = np.isin(calls.kind, list(LAUNCHES))
+    mine = own_calls(account)
+    launches = np.isin(calls.kind, list(LAUNCHES)) & mine
     masks = {
         "kernels": (of_row, work.kernels),
         "kernels_in_graphs": (of_row, work.kernels & (work.replay >= 0)),
         "launches": (of_call, launches),
-        "graph_replays": (of_call, calls.kind == CallKind.GRAPH_LAUNCH),
+        "graph_replays": (of_call, (calls.kind == CallKind.GRAPH_LAUNCH) & mine),
         "collectives": (of_row, work.own_label == Category.COLLECTIVE_UNSPLIT),
         "copies": (of_row, work.own_label == Category.COPY),
     }
@@ -95,6 +100,13 @@ def _counts(account: RankAccount) -> dict[str, list[int]]:
         name: np.bincount(owner[mask & (owner >= 0)], minlength=n)[:n].tolist()
         for name, (owner, mask) in masks.items()
     }
+
+
+def own_calls(account: RankAccount) -> BoolArray:
+    """(m,) calls that can be this device's: of a process with several devices those with work recorded on it."""
+    own = np.full(len(account.calls), account.sole_device)
+    own[account.work.launch[account.work.linked]] = True
+    return own
 
 
 AnyWindow = TypeVar("AnyWindow", WindowResult, GlobalWindow)

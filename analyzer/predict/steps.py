@@ -60,11 +60,19 @@ def _start(place: Placed, times: IntArray) -> IntArray:
     return np.minimum(earliest, launched.min(axis=0)) if len(launched) else earliest
 
 
+def _host_ranges(place: Placed, times: IntArray) -> tuple[IntArray, IntArray] | None:
+    """(w, m) when each window begins and ends at the host boundary, None at the device's."""
+    events = place.graph.host_windows
+    if events is None:
+        return None
+    return np.asarray(times[place.host + events[:, 0]]), np.asarray(times[place.host + events[:, 1]])
+
+
 def window_lengths(graph: EventGraph, place: Placed, times: IntArray, body_ns: IntArray) -> IntArray:
     """(w, m) ns that each window of one rank takes, at the boundary of the analysis."""
-    if place.graph.host_windows is not None:
-        begin, end = (times[place.host + place.graph.host_windows[:, side]] for side in (0, 1))
-        return np.asarray(end - begin)
+    ranges = _host_ranges(place, times)
+    if ranges is not None:
+        return np.asarray(ranges[1] - ranges[0])
     return np.diff(window_bounds(graph, place, times, body_ns), axis=0)
 
 
@@ -90,12 +98,29 @@ def step_lengths(graph: EventGraph, steps: Steps, times: IntArray, body_ns: IntA
         place = graph.placed(steps.rank)
         assert place is not None
         return window_lengths(graph, place, times, body_ns)[list(steps.windows)]
-    bounds = {
-        place.graph.rank: window_bounds(graph, place, times, body_ns)
+    places = [
+        place
         for place in graph.ranks
         if any(place.graph.rank == rank for step in steps.members for rank, _ in step)
-    }
+    ]
+    ranges = {place.graph.rank: _host_ranges(place, times) for place in places}
+    on_host = {rank: found for rank, found in ranges.items() if found is not None}
+    if on_host:
+        return np.stack([_global_host_length(on_host, step) for step in steps.members])
+    bounds = {place.graph.rank: window_bounds(graph, place, times, body_ns) for place in places}
     return np.stack([_global_length(bounds, step) for step in steps.members])
+
+
+def _global_host_length(
+    ranges: Mapping[int, tuple[IntArray, IntArray]], step: Sequence[tuple[int, int]]
+) -> IntArray:
+    """From the first rank's range, but not before the last one of the step before has ended, to the last one's end."""
+    start = np.min([ranges[rank][0][at] for rank, at in step], axis=0)
+    before = [ranges[rank][1][at - 1] for rank, at in step if at > 0]
+    if before:
+        start = np.maximum(start, np.max(before, axis=0))
+    end = np.max([ranges[rank][1][at] for rank, at in step], axis=0)
+    return np.asarray(np.maximum(end - start, 0))
 
 
 def _global_length(bounds: Mapping[int, IntArray], step: Sequence[tuple[int, int]]) -> IntArray:

@@ -20,8 +20,9 @@ from analyzer.reconstruct.windows import Window
 class Chains:
     """One chain per anchor: first the (c,) collectives, then the (w,) ends of the windows.
 
-    Times on the rank's corrected clock. A window that is empty, or ends on no device work, has an empty
-    chain that leads nowhere. No stretch is told twice: where two chains meet, the later names the other.
+    Times on the rank's corrected clock. A window that ends neither with device work nor on a thread, as an empty
+    one may, has an empty chain that leads nowhere. No stretch is told twice: where two chains meet, the later names
+    the other.
     """
 
     path: Path  # the segments of all chains, each in time order
@@ -47,15 +48,16 @@ def find_chains(walker: Walker, windows: tuple[Window, ...], rows: IntArray, low
     found: list[Chain | None] = [None] * len(instants)
     number: list[int] = []  # anchor of each chain, in the order in which they were walked
     for anchor in np.argsort(instants, kind="stable").tolist():
-        row = int(rows[anchor]) if anchor < len(rows) else windows[anchor - len(rows)].row
+        window = None if anchor < len(rows) else windows[anchor - len(rows)]
+        row, thread = (int(rows[anchor]), -1) if window is None else (window.row, window.thread)
         instant = int(instants[anchor])
-        if row is None:
+        if row is None and thread < 0:
             found[anchor] = _nothing(instant, -1)
-        elif anchor >= len(rows) and stops[row]:
+        elif window is not None and row is not None and stops[row]:
             found[anchor] = _nothing(instant, row)
         else:
             number.append(anchor)
-            found[anchor] = walker.chain(low_ns, instant, row, memory)
+            found[anchor] = walker.chain(low_ns, instant, row, memory, thread=thread)
     chains = [chain for chain in found if chain is not None]
     return Chains(
         path=join_paths([chain.path for chain in chains]),

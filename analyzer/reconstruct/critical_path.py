@@ -183,16 +183,16 @@ class Walker:
         path.check(low, high)
         return path
 
-    def chain(self, low: int, high: int, row: int, memory: Memory) -> Chain:
-        """Path that ends with device row ``row`` at ``high``, as far back as no earlier chain has been.
+    def chain(self, low: int, high: int, row: int | None, memory: Memory, *, thread: int = -1) -> Chain:
+        """Path that ends with device row ``row``, or on host ``thread``, as far back as no earlier chain has been.
 
         It leaves off at a row of ``memory.stops``, where an earlier chain went the same way, or at ``low``. Of
         a row of ``stops`` itself, what led to it: its own body, from ``high_ns`` on, is left out.
         """
         draft = _Draft(low)
         memory.begin()
-        if not memory.stops[row]:
-            left = self._descend(draft, row, -1, high, memory)
+        if row is None or not memory.stops[row]:
+            left = self._descend(draft, row, thread, high, memory)
         else:
             before, thread, instant = self._device(draft, row, high)
             if draft.rows and draft.rows[0][3] == Binding.WORK and draft.rows[0][6] == row:

@@ -87,6 +87,7 @@ class RankAccount:
     rules: Rules
     arrivals: ArrivalTable
     chains: Chains | None
+    sole_device: bool  # the process drives no other one
 
 
 def reconstruct_rank(
@@ -127,7 +128,7 @@ def reconstruct_rank(
     return RankAccount(
         trace, options.boundary, calls, work, targets, clock, constants, replays, held, bindings, transitions, account,
         profiler, steps, assignment, tuple(windows), tuple(paths), exposure, walker.loops_cut, options.rules,
-        arrivals, chains,
+        arrivals, chains, sole_device,
     )  # fmt: skip
 
 

@@ -95,9 +95,15 @@ def _ranks(diagnosis: Diagnosis, style: Style) -> str:
     ranks = diagnosis.ranks
     if not ranks:
         return "none"
+    # Ranks that share a GPU are counted with the first of them: it is one GPU.
+    shown = [
+        rank
+        for rank in ranks
+        if not (rank.device and min(rank.shared_gpu_with, default=rank.rank) < rank.rank)
+    ]
     names = Counter(
         (rank.device.name or f"device {rank.device.index}, model not recorded") if rank.device else ""
-        for rank in ranks
+        for rank in shown
     )
     devices = [
         f"{number} × {style.name(name)}" if name else f"no device ({count(number, 'rank')})"

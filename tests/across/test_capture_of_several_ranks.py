@@ -91,6 +91,32 @@ def test_a_late_cpu_is_waited_for_by_the_others_and_named(form: Form, tmp_path: 
     assert claim(diagnosis, "host-bound")[0] == "supported"
 
 
+@every_form
+def test_at_the_host_boundary_the_path_through_all_ranks_ends_with_the_last_range(
+    form: Form, tmp_path: Path
+) -> None:
+    """It once was unattributed as a whole. A step begins with the first rank's range."""
+    files = written(late_cpu(), tmp_path, form)
+    diagnosis = pipeline.analyze(pipeline.read(files), boundary="host").diagnosis
+    assert diagnosis.global_ is not None
+    for at, window in enumerate(diagnosis.global_.windows):
+        ranges = [rank.windows[at] for rank in diagnosis.ranks]
+        assert window.end_ns == max(one.end_ns for one in ranges)
+        ended = diagnosis.global_.windows[at - 1].end_ns if at else 0
+        assert window.start_ns == max(min(one.start_ns for one in ranges), ended)
+        assert window.end_ns - window.start_ns >= max(one.end_ns - one.start_ns for one in ranges)
+        path = shown(window.path_ns)
+        assert sum(path.values()) == window.end_ns - window.start_ns
+        assert "unattributed" not in path
+        assert path["host.framework"] >= 300_000
+        assert 1 in window.ranks_visited and window.waited_ns == 250_000
+    (budget,) = [row for row in diagnosis.budget if row.scope == "global"]
+    assert diagnosis.whatif is not None
+    changes = [row for row in diagnosis.whatif.changes if row.scope == "global"]
+    steps = {row.step_ns for row in changes if row.step_ns is not None}
+    assert steps == {round(budget.step_ns_total / budget.windows)}
+
+
 def test_slower_kernels_of_a_late_rank_are_named(tmp_path: Path) -> None:
     run = team(3, lambda rank, _: (host(20_000), work(200_000 + 150_000 * (rank == 2), "gemm"), meet()))
     diagnosis = analyzed(run, tmp_path).diagnosis

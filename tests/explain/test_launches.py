@@ -10,7 +10,7 @@ from analyzer.categories import CATEGORY_NAMES, DEVICE_CATEGORIES
 from analyzer.diagnosis import Diagnosis, LaunchBill, Quantiles
 from analyzer.explain.launches.bill import launch_bills
 from analyzer.explain.phase_windows import PhaseWindows, phase_windows
-from analyzer.explain.windows import used_windows
+from analyzer.explain.windows import used_windows, window_results
 from tests.builders import EVERYTHING, Schedule, account_of, analysis_of, schedule
 from tests.captures.results import analysis_of as analysis_of_capture
 from tests.shared import needs_shared
@@ -131,6 +131,41 @@ def test_of_a_process_with_several_devices_only_calls_with_work_on_this_one_coun
     (alone,) = launch_bills(account, 0, phases, sole_device=True)
     (one_of_two,) = launch_bills(account, 0, phases, sole_device=False)
     assert (alone.launches_total, one_of_two.launches_total) == (2, 1)
+
+
+def test_windows_of_a_process_with_several_devices_count_the_same_calls() -> None:
+    """As many as the bill: else launches of two devices would be counted on both."""
+    built = schedule().launch(0, 4, runs=(10, 20)).launch(6, 8)
+    built.graph(30, 34, [(40, 50, "a", 7)]).call(60, 64, "cudaGraphLaunch", corr=99)
+    account = account_of(built)
+    counted = [window_results(replace(account, sole_device=sole))[0] for sole in (True, False)]
+    assert [(window.launches, window.graph_replays) for window in counted] == [(4, 2), (2, 1)]
+
+
+def lost(built: Schedule) -> tuple[int, float | None]:
+    found = [row for row in diagnosis_of(built).quality if row.reason == "launches-without-device-work"]
+    return (found[0].count, found[0].share) if found else (0, None)
+
+
+def test_launches_without_a_device_row_are_counted_and_told() -> None:
+    built = four_launches().launch(80, 84)
+    assert lost(built) == (1, 0.2)
+    (note,) = [note for note in diagnosis_of(built).notes if "no device row" in note]
+    assert note.startswith("Rank 0: 1 of 5 launches left no device row")
+    assert lost(four_launches()) == (0, None)
+    assert not any("no device row" in note for note in diagnosis_of(four_launches()).notes)
+
+
+def test_launches_into_a_capture_and_failed_ones_put_nothing_on_the_device() -> None:
+    """The first capture had begun before the first record, the last one ends after it."""
+    built = schedule().launch(0, 4).call(5, 6, "cudaStreamEndCapture_v10000").launch(10, 14, runs=(20, 30))
+    built.call(32, 33, "cudaStreamBeginCapture").launch(34, 35).launch(36, 37).call(
+        38, 39, "cudaStreamEndCapture"
+    )
+    built.call(40, 41, "cudaLaunchKernel", corr=77, result=719).launch(42, 44, runs=(50, 60))
+    built.call(70, 71, "hipStreamBeginCapture").launch(72, 73)
+    assert lost(built) == (0, None)
+    assert lost(built.call(74, 75, "hipStreamEndCapture").launch(80, 81)) == (1, 1 / 3)
 
 
 def test_replays_by_executable() -> None:

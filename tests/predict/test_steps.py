@@ -46,6 +46,14 @@ def test_over_all_ranks_a_step_lasts_from_completion_to_completion() -> None:
     assert len(together) == 2
 
 
+def test_over_all_ranks_a_step_at_the_host_boundary_lasts_as_long_as_the_ranges() -> None:
+    """Not from completion to completion: what is predicted is the step that the report shows."""
+    graph = graph_of(loop(), boundary="host")
+    together = global_steps([{0: 0}, {0: 1}])
+    lengths = step_lengths(graph, together, graph.at_ns[:, None], graph.body_ns[:, None])
+    assert (lengths[:, 0] // 1000).tolist() == [99, 99]
+
+
 def test_the_span_ends_with_the_work_that_ends_last() -> None:
     graph = graph_of(loop())
     span = step_span(graph, EVERY, graph.at_ns[:, None], graph.body_ns[:, None])

@@ -340,6 +340,12 @@ def test_every_number_of_a_report_is_in_the_json_and_a_wrong_one_is_seen() -> No
         assert numbers_of(wrong)[0] not in known
 
 
+def test_ranks_that_share_a_gpu_run_on_one() -> None:
+    ranks = [rank(0, shared_gpu_with=[2]), rank(1), rank(2, shared_gpu_with=[0])]
+    text = render(diagnosis(ranks=ranks, budget=[budget(number=at) for at in range(3)]))
+    assert "3 ranks (ranks 0-2) on 2 × " in text
+
+
 def test_ranks_are_counted_by_their_device() -> None:
     base = diagnosis()
     (one,) = base.ranks

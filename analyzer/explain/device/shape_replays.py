@@ -8,7 +8,7 @@ import numpy as np
 
 from analyzer.cuda_api import CallKind
 from analyzer.diagnosis import Rank, ShapeReplays, Window
-from analyzer.explain.windows import chosen_windows, phases_of
+from analyzer.explain.windows import chosen_windows, own_calls, phases_of
 from analyzer.model import DeviceKind
 from analyzer.reconstruct.rank import RankAccount
 from analyzer.reconstruct.step_markers import Shape, shape_of
@@ -39,7 +39,7 @@ def _hidden_replays(account: RankAccount) -> set[int]:
     assert account.assignment is not None
     of_call, of_row = account.assignment.of_call, account.assignment.of_row
     whole = set(of_row[account.work.table.kind == DeviceKind.GRAPH].tolist())
-    launched = np.flatnonzero(account.calls.kind == CallKind.GRAPH_LAUNCH)
+    launched = np.flatnonzero((account.calls.kind == CallKind.GRAPH_LAUNCH) & own_calls(account))
     lost = np.setdiff1d(launched, account.replays.call)
     return whole | set(of_call[lost].tolist())
 
