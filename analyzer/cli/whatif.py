@@ -62,7 +62,7 @@ def whatif(
         ),
     ] = False,
     steps: opt.Steps = None,
-    boundary: opt.BoundaryOption = opt.Boundary.DEVICE,
+    boundary: opt.TraceBoundaryOption = opt.TraceBoundary.DEVICE,
     rank_regex: opt.RankRegex = None,
     ranks: opt.Ranks = None,
     device: opt.DeviceOption = None,
