@@ -117,7 +117,7 @@ Jobs = Annotated[int, typer.Option(metavar="N", min=1, help="Ranks to work on at
 Threshold = Annotated[
     list[str] | None,
     typer.Option(
-        metavar="NAME=VALUE", help="Set one threshold or constant; may be repeated.", show_default=False
+        metavar="NAME=VALUE", help="Set one threshold; may be repeated.", show_default=False
     ),
 ]
 RulesOption = Annotated[
