@@ -116,9 +116,7 @@ OutputRanges = Annotated[
 Jobs = Annotated[int, typer.Option(metavar="N", min=1, help="Ranks to work on at the same time.")]
 Threshold = Annotated[
     list[str] | None,
-    typer.Option(
-        metavar="NAME=VALUE", help="Set one threshold; may be repeated.", show_default=False
-    ),
+    typer.Option(metavar="NAME=VALUE", help="Set one threshold; may be repeated.", show_default=False),
 ]
 RulesOption = Annotated[
     list[Path] | None,
