@@ -83,10 +83,12 @@ def analyze(
     limits = thresholds.resolve(options.thresholds, rules)
     beside = _beside(options, capture)
     capture, zero = on_one_zero(capture)
-    reports = _report_ranks(capture, options, rules, limits, beside.bytes, progress, executor)
+    how = _How(rules, limits, beside.bytes, progress, executor)
+    step, of_ranks = _asked_step(capture, options, how)
+    reports = _report_ranks(capture, options, of_ranks, how)
     reports = byte_account.with_ledger(reports, beside.bytes, limits)
     reports = run.with_records(reports, capture, zero)
-    joint = join_reports(reports, capture.missing_ranks, world_known=_world_known(capture))
+    joint = join_reports(reports, capture.missing_ranks, world_known=_world_known(capture), step_index=step)
     ranks = [report.rank for report in joint.reports]
     per_phase = global_budgets(joint, phases_of(ranks)) + budgets(ranks)
     explained = explain(capture, zero, joint, per_phase, beside, asked, limits, options.boundary)
@@ -125,15 +127,39 @@ def _boundary(capture: Capture, options: Options) -> str:
     return asked if any(capture.device_events) else HOST
 
 
+@dataclass(frozen=True)
+class _How:
+    """What the reports of all ranks are made with."""
+
+    rules: Rules
+    limits: Mapping[str, float]
+    bytes: Given
+    progress: Progress
+    executor: Executor | None
+
+
+def _asked_step(capture: Capture, options: Options, how: _How) -> tuple[str | None, dict[int, str | None]]:
+    """The step of all ranks together that was asked for, and which of its own steps that is on each rank.
+
+    Each rank's own slowest step may be another one, and ranks may number their steps otherwise: every rank is walked
+    once more to tell.
+    """
+    asked = options.step_index
+    alike: dict[int, str | None] = dict.fromkeys(capture.ranks, asked)
+    if asked is None or len(capture.traces) < 2:
+        return asked, alike
+    reports = _report_ranks(capture, options, dict.fromkeys(capture.ranks), how)
+    joint = join_reports(reports, capture.missing_ranks, world_known=_world_known(capture), step_index=asked)
+    if joint.paths is None or not joint.paths.account.windows:
+        return asked, alike
+    (step,) = joint.paths.account.windows
+    return str(step.index), {**alike, **{rank: str(own) for rank, own in step.windows.items()}}
+
+
 def _report_ranks(
-    capture: Capture,
-    options: Options,
-    rules: Rules,
-    limits: Mapping[str, float],
-    given_bytes: Given,
-    progress: Progress,
-    executor: Executor | None,
+    capture: Capture, options: Options, step_of: Mapping[int, str | None], how: _How
 ) -> list[RankReport]:
+    """``step_of``: by rank, the one step that is asked for, None for all."""
     if not capture.traces:
         raise TraceError("capture", "", "holds no rank", "check the files and the rank selection")
     rank_options = RankOptions(
@@ -141,7 +167,7 @@ def _report_ranks(
         options.dispatch,
         options.output_ranges,
         _boundary(capture, options),
-        rules,
+        how.rules,
         chains=len(capture.traces) > 1,
     )
     devices_of = [sum(o.process is t.process for o in capture.traces) for t in capture.traces]
@@ -152,21 +178,21 @@ def _report_ranks(
             trace,
             rank,
             rank_options,
-            options.step_index,
-            dict(limits),
+            step_of[rank],
+            dict(how.limits),
             devices_of[at] == 1,
             shared[rank],
             MOST_EVENTS // len(traces),
-            given_bytes.of_rank(rank),
+            how.bytes.of_rank(rank),
         )
         for at, (trace, rank) in enumerate(zip(traces, capture.ranks, strict=True))
     ]
-    progress.start("analyzing ranks", len(arguments))
+    how.progress.start("analyzing ranks", len(arguments))
     reports = []
-    with given(executor, min(options.jobs, len(arguments))) as pool:
+    with given(how.executor, min(options.jobs, len(arguments))) as pool:
         for report in pool_map(pool, _report_one, arguments):
             reports.append(report)
-            progress.advance(1)
+            how.progress.advance(1)
     return reports
 
 

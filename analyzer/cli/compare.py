@@ -36,7 +36,7 @@ def compare(
     a: A,
     b: B,
     steps: opt.Steps = None,
-    boundary: opt.BoundaryOption = opt.Boundary.DEVICE,
+    boundary: opt.TraceBoundaryOption = opt.TraceBoundary.DEVICE,
     rank_regex: opt.RankRegex = None,
     ranks: opt.Ranks = None,
     device: opt.DeviceOption = None,

@@ -35,6 +35,13 @@ class Boundary(StrEnum):
     CLIENT = "client"
 
 
+class TraceBoundary(StrEnum):
+    """The boundaries that traces alone tell: the commands without a token log have no other."""
+
+    DEVICE = "device"
+    HOST = "host"
+
+
 Traces = Annotated[
     list[str],
     typer.Argument(
@@ -60,6 +67,10 @@ BoundaryOption = Annotated[
     typer.Option(
         help="Where a step ends: device completion, the host's own range, or the client's receipt (needs a token log)."
     ),
+]
+TraceBoundaryOption = Annotated[
+    TraceBoundary,
+    typer.Option("--boundary", help="Where a step ends: device completion, or the host's own range."),
 ]
 TokenLogs = Annotated[
     list[Path] | None,
@@ -105,9 +116,7 @@ OutputRanges = Annotated[
 Jobs = Annotated[int, typer.Option(metavar="N", min=1, help="Ranks to work on at the same time.")]
 Threshold = Annotated[
     list[str] | None,
-    typer.Option(
-        metavar="NAME=VALUE", help="Set one threshold or constant; may be repeated.", show_default=False
-    ),
+    typer.Option(metavar="NAME=VALUE", help="Set one threshold; may be repeated.", show_default=False),
 ]
 RulesOption = Annotated[
     list[Path] | None,

@@ -33,7 +33,7 @@ def settings_of(
     steps: str | None,
     rules: Sequence[Path] | None,
     jobs: int,
-    boundary: opt.Boundary = opt.Boundary.DEVICE,
+    boundary: opt.Boundary | opt.TraceBoundary = opt.Boundary.DEVICE,
     dispatch: str | None = None,
     output_ranges: str | None = None,
     **more: object,

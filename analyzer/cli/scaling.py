@@ -64,7 +64,7 @@ def scaling(
     keep_unlike: KeepUnlike = False,
     against: AgainstOption = None,
     steps: opt.Steps = None,
-    boundary: opt.BoundaryOption = opt.Boundary.DEVICE,
+    boundary: opt.TraceBoundaryOption = opt.TraceBoundary.DEVICE,
     rank_regex: opt.RankRegex = None,
     dispatch: opt.Dispatch = None,
     output_ranges: opt.OutputRanges = None,

@@ -67,7 +67,7 @@ def sweep(
     keep_unlike: KeepUnlike = False,
     experts: Experts = None,
     steps: opt.Steps = None,
-    boundary: opt.BoundaryOption = opt.Boundary.DEVICE,
+    boundary: opt.TraceBoundaryOption = opt.TraceBoundary.DEVICE,
     rank_regex: opt.RankRegex = None,
     ranks: opt.Ranks = None,
     device: opt.DeviceOption = None,

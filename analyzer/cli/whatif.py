@@ -11,7 +11,7 @@ from analyzer.cli.console import ending, out, warn
 from analyzer.cli.reading import Selection, analyzed, settings_of
 from analyzer.report.escape import TERMINAL
 
-EXAMPLE = "Example: tracebound whatif eager --change graph-capture --change 'kernel:gemm=0.5+host=0.8'"
+EXAMPLE = "Example: tracebound whatif eager --change graph-capture --change 'kernel:gemm|nvjet=0.5+host=0.8'"
 
 ChangeOption = Annotated[
     list[str] | None,
@@ -62,7 +62,7 @@ def whatif(
         ),
     ] = False,
     steps: opt.Steps = None,
-    boundary: opt.BoundaryOption = opt.Boundary.DEVICE,
+    boundary: opt.TraceBoundaryOption = opt.TraceBoundary.DEVICE,
     rank_regex: opt.RankRegex = None,
     ranks: opt.Ranks = None,
     device: opt.DeviceOption = None,

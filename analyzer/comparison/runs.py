@@ -25,6 +25,7 @@ from analyzer.comparison.sides import budget_of, step_times_of
 from analyzer.comparison.work import ORDER
 from analyzer.diagnosis import Diagnosis
 from analyzer.errors import UsageError
+from analyzer.explain.fingerprint import fingerprint
 from analyzer.version import __version__
 
 GUESSED = "kernel-period"
@@ -83,6 +84,7 @@ def compare(a: Diagnosis, b: Diagnosis, tested: Collection[str] = ()) -> Compari
         predictions=held_predictions(a, head, tested),
         undeclared=sorted({*a.undeclared, *b.undeclared}),
         notes=[
+            *_one_capture(a, b),
             *distortion_notes(a, b, side_a, side_b),
             *_replay_notes(pairs, side_b.shapes),
             *_notes(head),
@@ -197,6 +199,13 @@ def _speedup_because(a: Diagnosis, b: Diagnosis, head: PhasePair) -> str:
     if head.speedup is None:
         return "no speedup is claimed: B's steps have no length"
     return "" if head.step_delta_ns.shown else f"no difference is shown: {head.step_delta_ns.because}"
+
+
+def _one_capture(a: Diagnosis, b: Diagnosis) -> list[str]:
+    """Whether both sides are one capture, under whatever names, as far as a wall clock tells."""
+    if a.time_zero_ns is None or fingerprint(a.time_zero_ns, a.ranks) != fingerprint(b.time_zero_ns, b.ranks):
+        return []
+    return ["A and B are one capture: nothing was run again, and that no difference is shown is no evidence."]
 
 
 def _notes(head: PhasePair) -> list[str]:

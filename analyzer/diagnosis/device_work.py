@@ -132,7 +132,7 @@ class ShapeReplays(msgspec.Struct, frozen=True, kw_only=True):
     steps: int
     outlier_steps: int
     step_ns_total: int
-    kernels_total: int  # recorded one by one
+    kernels_total: int | None  # recorded one by one
     kernels_in_graphs_total: int | None  # None where what a replay held was not recorded
     replayed_steps: int  # that launch a graph
     eager_steps: int  # that launch kernels and no graph

@@ -25,12 +25,12 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
     exposed_ns: dict[str, int] | None
     inferred_ns: int
     overlap_ns: dict[str, int] | None
-    kernels: int
-    kernels_in_graphs: int
-    launches: int
-    graph_replays: int
-    collectives: int
-    copies: int
+    kernels: int | None  # None, here and below, where such records were not captured
+    kernels_in_graphs: int | None  # None also where a replay was recorded as one row
+    launches: int | None
+    graph_replays: int | None
+    collectives: int | None
+    copies: int | None
 
     @property
     def left_out(self) -> bool:

@@ -53,7 +53,7 @@ from analyzer.explain.quality import rank_entries
 from analyzer.explain.ranks.links import Links, arrival_of_segment, find_links
 from analyzer.explain.segments import place_of_thread, segment_table
 from analyzer.explain.verdicts.hypotheses import RankEvidence, gather
-from analyzer.explain.windows import own_calls, phases_of, used_windows, window_results
+from analyzer.explain.windows import AnyWindow, own_calls, phases_of, used_windows, window_results
 from analyzer.intervals import Intervals
 from analyzer.model import IntArray, QualityEntry, Trace
 from analyzer.predict.cut import cut
@@ -217,7 +217,7 @@ def _first_launches(account: RankAccount, windows: int) -> list[int]:
     return [int(at) for at in np.where(first == np.iinfo(np.int64).max, NO_TIME, first)]
 
 
-def choose_windows(windows: list[WindowResult], step_index: str | None) -> list[WindowResult]:
+def choose_windows(windows: list[AnyWindow], step_index: str | None) -> list[AnyWindow]:
     """All windows, or the one that the user asked for: an index, "median", "slowest" or "p95".
 
     Raises UsageError for anything else and for an index that is not there.

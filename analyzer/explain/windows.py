@@ -13,6 +13,7 @@ from analyzer.cuda_api import LAUNCHES, CallKind
 from analyzer.diagnosis import Budget, GlobalWindow, Rank
 from analyzer.diagnosis import Window as WindowResult
 from analyzer.errors import InvariantError
+from analyzer.model import DeviceKind, IntArray
 from analyzer.reconstruct.critical_path import Path
 from analyzer.reconstruct.rank import RankAccount
 from analyzer.reconstruct.windows import Window
@@ -46,7 +47,7 @@ def _window_result(
     window: Window,
     path: Path,
     overlap: dict[str, int] | None,
-    counts: dict[str, list[int]],
+    counts: dict[str, list[int | None]],
 ) -> WindowResult:
     exposed = None
     if account.exposure is not None:
@@ -75,9 +76,10 @@ def _window_result(
     )
 
 
-def _counts(account: RankAccount) -> dict[str, list[int]]:
+def _counts(account: RankAccount) -> dict[str, list[int | None]]:
     """Work that each step launched; without steps everything belongs to the one window.
 
+    None where such records were not captured, and for kernels inside a replay that is recorded as one row.
     Of a process with several devices only launches count whose work is recorded on this one.
     """
     n = len(account.windows)
@@ -89,17 +91,28 @@ def _counts(account: RankAccount) -> dict[str, list[int]]:
     mine = own_calls(account)
     launches = np.isin(calls.kind, list(LAUNCHES)) & mine
     masks = {
-        "kernels": (of_row, work.kernels),
-        "kernels_in_graphs": (of_row, work.kernels & (work.replay >= 0)),
-        "launches": (of_call, launches),
-        "graph_replays": (of_call, (calls.kind == CallKind.GRAPH_LAUNCH) & mine),
-        "collectives": (of_row, work.own_label == Category.COLLECTIVE_UNSPLIT),
-        "copies": (of_row, work.own_label == Category.COPY),
+        "kernels": ("kernel", of_row, work.kernels),
+        "kernels_in_graphs": ("kernel", of_row, work.kernels & (work.replay >= 0)),
+        "launches": ("call", of_call, launches),
+        "graph_replays": ("call", of_call, (calls.kind == CallKind.GRAPH_LAUNCH) & mine),
+        "collectives": ("kernel", of_row, work.own_label == Category.COLLECTIVE_UNSPLIT),
+        "copies": ("copy", of_row, work.own_label == Category.COPY),
     }
-    return {
-        name: np.bincount(owner[mask & (owner >= 0)], minlength=n)[:n].tolist()
-        for name, (owner, mask) in masks.items()
+    captured = account.trace.source.captured
+    counts: dict[str, list[int | None]] = {
+        name: _per_window(owner[mask], n) if record in captured else [None] * n
+        for name, (record, owner, mask) in masks.items()
     }
+    whole = _per_window(of_row[work.table.kind == DeviceKind.GRAPH], n)
+    counts["kernels_in_graphs"] = [
+        None if hidden else known for known, hidden in zip(counts["kernels_in_graphs"], whole, strict=True)
+    ]
+    return counts
+
+
+def _per_window(owner: IntArray, n: int) -> list[int | None]:
+    """How many of each of ``n`` windows; -1 belongs to none."""
+    return list(np.bincount(owner[owner >= 0], minlength=n)[:n].tolist())
 
 
 def own_calls(account: RankAccount) -> BoolArray:

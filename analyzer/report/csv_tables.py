@@ -166,7 +166,7 @@ CONTENTS = {
     "late_ranks.csv": "ranks that others waited for: how often, by how much, because of what",
     "global_windows.csv": "every step of all ranks together",
     "global_path.csv": "every segment of the path through all ranks: `rank` is where it lies, `window` a global one",
-    "host_time.csv": "what the CPU did on the path",
+    "host_time.csv": "what the CPU did on the path: the longest records of each phase and rank",
     "hypotheses.csv": "every candidate explanation",
     "launches.csv": "what submitting the work of each phase costs: launches, API time, latency, slot budget",
     "ranges.csv": "device work and launch times by the range that launched it",

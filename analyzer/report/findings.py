@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from analyzer.diagnosis import Diagnosis, HostCulprit, Hypothesis, Kernel, Measured
 from analyzer.explain.focus import leading_budgets
+from analyzer.report import whole_capture
 from analyzer.report.escape import code, prose
 from analyzer.report.numbers import count, ms, percent, plain, share
 from analyzer.report.predictions import against
@@ -150,7 +151,9 @@ def _where(row: Hypothesis) -> str:
 
 
 def whose_step(diagnosis: Diagnosis, row: Hypothesis) -> str:
-    """What a share is of, where steps at the client stand beside those at the device."""
+    """What a share is of: the whole capture where it has no steps; steps at the client stand beside the device's."""
+    if row.phase == whole_capture.PHASE:
+        return "the capture"
     if row.scope == "client":
         return "the client's step"
     return "the device's step" if diagnosis.boundary == "client" else "the step"
@@ -164,11 +167,13 @@ def share_text(row: Hypothesis) -> str:
     return f"{share(row.share.value)} ({share(low)[:-2]} to {share(high)})"
 
 
-def value_text(measured: Measured | None) -> str:
+def value_text(row: Hypothesis) -> str:
     """The number alone, in milliseconds where it is a time."""
+    measured = row.measured
     if measured is None:
         return "-"
     unit, _, rest = measured.unit.partition(" ")
+    rest = whole_capture.per(row.phase) if rest == "per step" else rest
     if unit == "ns" and measured.value.is_integer():
         return f"{ms(int(measured.value))} ms {prose(rest)}".rstrip()
     return f"{plain(measured.value)} {prose(measured.unit)}".rstrip()
@@ -178,7 +183,7 @@ def gain_text(row: Hypothesis) -> str:
     """The bound on what one change could give."""
     if row.gain_upper_bound_ns is None:
         return "-"
-    return f"at most {ms(row.gain_upper_bound_ns)} ms per step"
+    return f"at most {ms(row.gain_upper_bound_ns)} ms {whole_capture.per(row.phase)}"
 
 
 def _finding(diagnosis: Diagnosis, rows: list[Hypothesis]) -> Finding:
@@ -220,12 +225,13 @@ def _measured_of_step(diagnosis: Diagnosis, row: Hypothesis) -> str:
     rows = [*diagnosis.budget, *client]
     budget = next((b for b in rows if (b.phase, b.scope, b.rank) == _budget_key(row)), None)
     of = "" if budget is None else f" of {ms(budget.step_ns_total, max(budget.windows, 1))} ms"
-    value = value_text(row.measured).removesuffix(" per step")
+    per = whole_capture.per(row.phase)
+    value = value_text(row).removesuffix(f" {per}")
     if not row.measured.unit.endswith("per step"):
         return f"{value} ({row.measured.kind}{_over(row.measured)}): {prose(row.measured.name)}"
-    where = f"rank {row.measured.rank}, " if row.measured.rank is not None else ""
-    kind = f"{row.measured.kind}, {where}mean of {count(row.measured.windows, 'step')}"
-    return f"{value}{of} per step ({kind}): {prose(row.measured.name)}"
+    where = f", rank {row.measured.rank}" if row.measured.rank is not None else ""
+    steps = "" if row.phase == whole_capture.PHASE else f", mean of {count(row.measured.windows, 'step')}"
+    return f"{value}{of} {per} ({row.measured.kind}{where}{steps}): {prose(row.measured.name)}"
 
 
 def _over(measured: Measured) -> str:
@@ -236,7 +242,11 @@ def _over(measured: Measured) -> str:
 def _bound(row: Hypothesis) -> str:
     if row.gain_upper_bound_ns is None:
         return "no bound known"
-    return f"{ms(row.gain_upper_bound_ns)} ms per step less: a bound on what any change of it can give, no prediction"
+    span = whole_capture.per(row.phase)
+    less = f"less {span}" if row.phase == whole_capture.PHASE else f"{span} less"
+    return (
+        f"{ms(row.gain_upper_bound_ns)} ms {less}: a bound on what any change of it can give, no prediction"
+    )
 
 
 def _predicted(diagnosis: Diagnosis, row: Hypothesis) -> str:
@@ -289,8 +299,9 @@ def _cpu_suspects(diagnosis: Diagnosis, row: Hypothesis) -> str:
 def _cpu_suspect(culprit: HostCulprit) -> str:
     outer = [part for part in culprit.stack if part != culprit.name][-1:]
     inside = f" in {code(outer[0], 44)}" if outer else ""
-    when = f"in {culprit.windows_with:,} of {count(culprit.windows, 'step')}"
-    return f"{code(culprit.name, 56)}{inside} ({ms(culprit.path_ns, max(culprit.windows, 1))} ms per step, {when})"
+    when = f", in {culprit.windows_with:,} of {count(culprit.windows, 'step')}"
+    span = whole_capture.per(culprit.phase) + ("" if culprit.phase == whole_capture.PHASE else when)
+    return f"{code(culprit.name, 56)}{inside} ({ms(culprit.path_ns, max(culprit.windows, 1))} ms {span})"
 
 
 def _kernel_suspects(diagnosis: Diagnosis, row: Hypothesis) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from analyzer.diagnosis import Diagnosis, HostCulprit
 from analyzer.explain.focus import leading_budgets
+from analyzer.report import whole_capture
 from analyzer.report.escape import cell, code, prose
 from analyzer.report.labels import PATH_GROUPS
 from analyzer.report.numbers import ms
@@ -92,8 +93,8 @@ def look_first_text(diagnosis: Diagnosis) -> str:
         return ""
     kind = KINDS.get(first.by, first.by)
     return (
-        f"Look first at the {kind} {code(first.name)}: {ms(first.per_step_ns)} ms per step in phase"
-        f" {code(first.phase)}; {prose(first.why)}."
+        f"Look first at the {kind} {code(first.name)}: {ms(first.per_step_ns)} ms"
+        f" {whole_capture.per(first.phase)} in phase {code(first.phase)}; {prose(first.why)}."
     )
 
 

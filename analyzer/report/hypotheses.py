@@ -30,7 +30,7 @@ def hypothesis_table(diagnosis: Diagnosis) -> str:
             _rank(row),
             row.verdict,
             share_text(row),
-            value_text(row.measured),
+            value_text(row),
             "-" if row.measured is None else row.measured.kind,
             gain_text(row),
             f"{cell(row.evidence[0].file, 30)} {row.evidence[0].line:,}" if row.evidence else "-",

@@ -93,6 +93,12 @@ def _cautions(result: Speculation) -> list[str]:
             f"The runs differ in {prose(one.what)}: {code(one.baseline, 40)} in the baseline,"
             f" {code(one.speculative, 40)} in the speculative run."
         )
+    for one in result.beside:
+        found.append(
+            f"The captures differ in {prose(one.what)}, too: {code(one.baseline, 40)} in the baseline,"
+            f" {code(one.speculative, 40)} in the speculative run. The speedup holds both, and is not that of"
+            " speculation alone."
+        )
     if result.undeclared:
         names = ", ".join(map(prose, result.undeclared))
         found.append(f"Undeclared, so that nothing says whether both runs were asked for the same: {names}.")

@@ -12,7 +12,12 @@ PHASE = "whole capture"
 
 def span(budget: Budget) -> str:
     """What a mean of the budget is of, behind a time."""
-    return "for the whole capture" if budget.phase == PHASE else "per step"
+    return per(budget.phase)
+
+
+def per(phase: str) -> str:
+    """What a time of this phase is of, behind it."""
+    return "for the whole capture" if phase == PHASE else "per step"
 
 
 def mean_of(budget: Budget) -> str:

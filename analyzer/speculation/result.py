@@ -114,6 +114,7 @@ class Speculation(msgspec.Struct, frozen=True, kw_only=True):
     differences: list[Difference]
     undeclared: list[str]
     notes: list[str]
+    beside: list[Difference] = []  # differs besides speculation; the speedup holds it, too
 
     def to_json(self) -> bytes:
         """Pretty and deterministic, newline at the end."""

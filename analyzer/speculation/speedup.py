@@ -14,6 +14,7 @@ from analyzer.errors import UsageError
 from analyzer.explain.fingerprint import fingerprint
 from analyzer.fits import run_mean
 from analyzer.speculation.acceptance import measured
+from analyzer.speculation.beside import beside
 from analyzer.speculation.counts import Cycles, Totals
 from analyzer.speculation.cycle_steps import cycle_steps
 from analyzer.speculation.ratios import Ratio
@@ -98,6 +99,7 @@ def speculate(
         differences=differences,
         undeclared=undeclared,
         notes=_notes(baseline, cycle),
+        beside=_beside(baseline, cycle),
     )
     if why or baseline is None or cycle is None or tokens is None:
         return result
@@ -191,6 +193,13 @@ def _pins(baseline: Timed | None, cycle: Timed | None) -> tuple[list[Difference]
         Difference(what=name, baseline=one, speculative=two) for name, one, two in pairs if one != two
     ]
     return differences, sorted({*a.undeclared, *b.undeclared} & {*SAME_PINS})
+
+
+def _beside(baseline: Timed | None, cycle: Timed | None) -> list[Difference]:
+    """What else differs between two captures."""
+    if baseline is None or cycle is None or baseline.diagnosis is None or cycle.diagnosis is None:
+        return []
+    return beside(baseline.diagnosis, baseline.time.phase or "", cycle.diagnosis, cycle.time.phase or "")
 
 
 def _shapes(a: StepTime, b: StepTime) -> list[tuple[str, str, str]]:

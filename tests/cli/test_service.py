@@ -88,3 +88,12 @@ def test_what_does_not_fit_is_said(folder: Path, tmp_path: Path, options: tuple[
     result = run("diagnose", str(folder / "rank0.pt.trace.json"), *options, "-o", str(tmp_path / "out"))
     assert result.exit_code == 2 and told in result.stderr
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    "command", [("compare", "a", "b"), ("sweep", "a"), ("scaling", "a"), ("whatif", "a")]
+)
+def test_commands_without_a_token_log_offer_no_client_boundary(command: tuple[str, ...]) -> None:
+    result = run(*command, "--boundary", "client")
+    assert result.exit_code == 2
+    assert "'client' is not one of 'device', 'host'" in result.output.replace("\n", " ")

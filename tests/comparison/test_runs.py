@@ -415,6 +415,15 @@ def with_inputs(diagnosis: Diagnosis, **changes: Any) -> Diagnosis:
     return msgspec.structs.replace(diagnosis, inputs=[msgspec.structs.replace(one, **changes)])
 
 
+def test_one_capture_on_both_sides_is_told() -> None:
+    """Told apart by the wall clock of the capture, not by its files."""
+    first = msgspec.structs.replace(run(), time_zero_ns="1795000000000000000")
+    later = msgspec.structs.replace(run(), time_zero_ns="1795000060000000000")
+    (note,) = compare(first, first).notes
+    assert note.startswith("A and B are one capture")
+    assert compare(first, later).notes == []
+
+
 def test_stacks_on_one_side_are_told() -> None:
     plain = with_inputs(run(), captured=["kernel", "op"])
     slow = with_inputs(run(), captured=["kernel", "op", "frame"])

@@ -12,7 +12,7 @@ import pytest
 from analyzer import pipeline
 from analyzer.analysis import Analysis
 from analyzer.categories import Category
-from analyzer.diagnosis import Diagnosis, Hypothesis
+from analyzer.diagnosis import Diagnosis, GlobalWindow, Hypothesis, Window
 from fixtures.simulator.program import Group, Op
 from fixtures.simulator.recording import Recording
 from fixtures.simulator.run import Run
@@ -283,8 +283,8 @@ def test_two_worlds_that_nothing_links_split_their_own_collectives(tmp_path: Pat
     assert {rank.rank: rank.clock.reference_rank for rank in diagnosis.ranks} == {0: 0, 1: 0, 2: 2, 3: 2}
 
 
-def test_the_step_index_leaves_the_joint_answer_as_it_is(folder: Path) -> None:
-    """It chooses windows of the ranks; the path through all ranks keeps every step."""
+def test_the_step_index_leaves_the_collectives_as_they_are(folder: Path) -> None:
+    """It chooses steps; what is said of all calls of the capture stays."""
     capture = pipeline.read(written(team(3, late), folder / "index"))
     everything = pipeline.analyze(capture).diagnosis
     one = pipeline.analyze(capture, step_index="2").diagnosis
@@ -292,6 +292,44 @@ def test_the_step_index_leaves_the_joint_answer_as_it_is(folder: Path) -> None:
     assert rank_of(one, 0).windows[0].path_ns == rank_of(everything, 0).windows[2].path_ns
     assert one.collectives == everything.collectives
     assert one.late_ranks == everything.late_ranks
+    assert one.alpha_beta == everything.alpha_beta
+
+
+def uneven(rank: int, step: int) -> tuple[Op, ...]:
+    """Step 2 takes all ranks longest; rank 0's own longest is step 1, which only its tail ends late."""
+    late = host(50_000 + 250_000 * (step == 2) * (rank == 1))
+    return late, work(30_000), meet(), work(300_000 if (rank, step) == (0, 1) else 5_000, "tail")
+
+
+def length(window: Window | GlobalWindow) -> int:
+    return window.end_ns - window.start_ns
+
+
+@pytest.mark.parametrize("asked", ["1", "median", "slowest"])
+def test_the_one_step_asked_for_is_that_of_all_ranks_together(asked: str, folder: Path) -> None:
+    capture = pipeline.read(written(team(3, uneven), folder / "uneven"))
+    everything = pipeline.analyze(capture).diagnosis
+    assert everything.global_ is not None
+    steps = everything.global_.windows
+    ordered = sorted(steps, key=length)
+    wanted = {"1": steps[1], "median": ordered[(len(steps) - 1) // 2], "slowest": ordered[-1]}[asked]
+    one = pipeline.analyze(capture, step_index=asked)
+    assert one.diagnosis.global_ is not None
+    assert one.diagnosis.global_.windows == [wanted]
+    budget = next(row for row in one.diagnosis.budget if row.scope == "global")
+    assert (budget.windows, budget.step_ns_total) == (1, length(wanted))
+    own = {rank.rank: [window.index for window in rank.windows] for rank in one.diagnosis.ranks}
+    assert own == {rank: [at] for rank, at in wanted.windows.items()}
+    assert {row.measured.windows for row in one.diagnosis.hypotheses if row.measured} == {1}
+    assert_lines(one)
+
+
+def test_the_slowest_step_of_all_ranks_need_not_be_each_ranks_own(folder: Path) -> None:
+    """What the test above rests on."""
+    diagnosis = pipeline.analyze(pipeline.read(written(team(3, uneven), folder / "own"))).diagnosis
+    assert diagnosis.global_ is not None
+    slowest = max(diagnosis.global_.windows, key=length)
+    assert {rank.rank: max(rank.windows, key=length).index for rank in diagnosis.ranks} != slowest.windows
 
 
 def run_of(extra: int) -> Run:

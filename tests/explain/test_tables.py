@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from analyzer.errors import UsageError
 from analyzer.model import CopyKind
-from tests.builders import Schedule, analysis_of, quality_of, schedule
+from tests.builders import EVERYTHING, Schedule, analysis_of, quality_of, schedule
 
 
 def lengths(*window_us: int) -> Schedule:
@@ -69,6 +71,18 @@ def test_counts_of_a_window_are_of_what_its_step_launched() -> None:
     window = analysis_of(built, steps="^s$").diagnosis.ranks[0].windows[0]
     assert (window.kernels, window.kernels_in_graphs, window.collectives, window.copies) == (3, 2, 1, 2)
     assert (window.launches, window.graph_replays) == (3, 1)
+
+
+def test_counts_of_what_was_not_captured_are_unknown_and_not_zero() -> None:
+    """The kernels inside a replay recorded as one row, copies without their table, launches without calls."""
+    whole = schedule().range(0, 90, "s").whole_graph(5, 10, runs=(20, 80)).kernel(80, 85)
+    built = replace(whole, captured=EVERYTHING - {"copy"})
+    window = analysis_of(built, steps="^s$").diagnosis.ranks[0].windows[0]
+    assert (window.kernels_in_graphs, window.copies) == (None, None)
+    assert (window.launches, window.graph_replays) == (1, 1)
+    alone = replace(schedule(), captured=EVERYTHING - {"call"}).kernel(10, 20)
+    window = analysis_of(alone).diagnosis.ranks[0].windows[0]
+    assert (window.kernels, window.launches, window.graph_replays) == (1, None, None)
 
 
 def test_kernels_by_name() -> None:

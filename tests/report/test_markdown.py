@@ -259,6 +259,24 @@ def test_a_capture_without_steps_is_told_as_a_whole_and_not_per_step() -> None:
     assert "| Whole capture, ms |" in text
 
 
+def test_findings_of_a_capture_without_steps_are_of_the_capture() -> None:
+    found = [
+        hypothesis(phase="whole capture"),
+        hypothesis("copies", phase="whole capture", verdict="inconclusive"),
+    ]
+    whole = budget(phase="whole capture", windows=1)
+    text = render(diagnosis(budget=[whole], hypotheses=found))
+    findings = text[text.index("## Findings") : text.index("## Where the step goes")]
+    assert "53.3 % (48.1 to 61.2 %) of the capture, phase `whole capture`" in findings
+    assert "5.333 ms less for the whole capture: a bound" in findings
+    lines = [
+        line for line in findings.splitlines() if line.startswith(("###", "- **Measured", "- **At most"))
+    ]
+    assert len(lines) == 3
+    assert not any("ms per step" in line or "of the step" in line or "mean of" in line for line in lines)
+    assert "at most 5.333 ms for the whole capture" in text
+
+
 def test_notes_that_differ_in_numbers_only_are_shown_a_few_times() -> None:
     text = render(diagnosis(notes=[f"Rank {rank}: clock shifted by {rank} ns." for rank in range(512)]))
     assert "Rank 2: clock shifted" in text

@@ -8,7 +8,7 @@ import msgspec
 
 from analyzer.categories import CATEGORY_NAMES
 from analyzer.comparison.headline import Headline
-from analyzer.diagnosis import Diagnosis, PinnedFact, RunFacts
+from analyzer.diagnosis import Device, Diagnosis, PinnedFact, RunFacts
 from analyzer.scaling.fit import CountedRun
 from tests.builders import analysis_of, schedule
 
@@ -80,3 +80,8 @@ def with_pins(made: Diagnosis, pins: Mapping[str, str]) -> Diagnosis:
 def alternating(mean_us: int, by: int = 2, n: int = 10) -> list[int]:
     """Lengths with exactly that mean."""
     return [mean_us + by, mean_us - by] * (n // 2)
+
+
+def on_device(made: Diagnosis, name: str) -> Diagnosis:
+    device = Device(index=0, uuid=None, name=name, sm_count=None, memory_bytes_per_s=None)
+    return msgspec.structs.replace(made, ranks=[msgspec.structs.replace(made.ranks[0], device=device)])

@@ -7,13 +7,13 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from analyzer.diagnosis import Device, Diagnosis, Input
+from analyzer.diagnosis import Diagnosis, Input
 from analyzer.errors import UsageError
 from analyzer.scaling.against import held_against
 from analyzer.scaling.result import Scaling
 from analyzer.scaling.study import Given, study
 from fixtures.planted.scaling import Plan, diagnosed, overhead_ns, program
-from tests.scaling.runs import MS, PINS, alternating, diagnosis, with_pins
+from tests.scaling.runs import MS, PINS, alternating, diagnosis, on_device, with_pins
 
 EXAMPLES = {"before": (196.65, 80.61, 64.03, 132.62, 32.56), "after": (60.66, 54.33, 53.43, 7.23, 88.07)}
 """Step of 1 and of 8 ranks, S, P (ms), serial share (%): as published."""
@@ -188,11 +188,6 @@ def test_names_that_tell_other_batches_are_told() -> None:
         "The names of the steps tell different batch shapes (batch 8 at 1, batch 64 at 2): not the same work."
     )
     assert told in found.notes
-
-
-def on_device(made: Diagnosis, name: str) -> Diagnosis:
-    device = Device(index=0, uuid=None, name=name, sm_count=None, memory_bytes_per_s=None)
-    return msgspec.structs.replace(made, ranks=[msgspec.structs.replace(made.ranks[0], device=device)])
 
 
 def test_other_devices_are_told() -> None:

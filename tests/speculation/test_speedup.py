@@ -9,10 +9,11 @@ import pytest
 
 from analyzer.calculators import speculation as modelled
 from analyzer.errors import UsageError
+from analyzer.report.speculation import render_speculation
 from analyzer.speculation.counts import Totals, from_histogram
 from analyzer.speculation.result import Speculation
 from analyzer.speculation.speedup import given, speculate, timed
-from tests.scaling.runs import PINS, alternating, diagnosis, with_pins
+from tests.scaling.runs import PINS, alternating, diagnosis, on_device, with_pins
 
 COUNTS = from_histogram("file", {0: 20, 1: 16, 2: 64}, 2)
 
@@ -107,6 +108,23 @@ def test_undeclared_pins_are_listed() -> None:
     plain = timed("a", diagnosis(alternating(980)))
     found = speculate("file", COUNTS, plain, timed("b", diagnosis(alternating(1_580))))
     assert "batch" in found.undeclared and "flags" not in found.undeclared
+
+
+def test_what_else_differs_is_told_beside_the_speedup() -> None:
+    """A baseline on another device, as one profiler saw it: the speedup is not of speculation alone."""
+    a, b = (on_device(diagnosis(alternating(step)), "NVIDIA H200") for step in (980, 1_580))
+    drafted = timed("b", b)
+    assert speculate("file", COUNTS, timed("a", a), drafted).beside == []
+    inputs = [msgspec.structs.replace(one, kind="nsys-sqlite") for one in a.inputs]
+    other = msgspec.structs.replace(on_device(a, "NVIDIA L4"), inputs=inputs)
+    found = speculate("file", COUNTS, timed("a", other), drafted)
+    assert [(one.what, one.baseline) for one in found.beside] == [
+        ("device", "NVIDIA L4"),
+        ("profiler", "nsys-sqlite"),
+    ]
+    text = render_speculation(found)
+    assert "differ in device, too: `NVIDIA L4` in the baseline" in text
+    assert "not that of speculation alone" in text
 
 
 def test_it_comes_back_from_its_json() -> None:

@@ -17,9 +17,9 @@ from analyzer.reconstruct.step_markers import Shape, shape_of
 def shape_replays(account: RankAccount, rank: Rank) -> list[ShapeReplays]:
     """Rows by phase, the longest in total time first, and by shape, the smallest first; steps without a shape last.
 
-    Empty where no device work was recorded, and where there are no steps.
+    Empty where no device work or no call was recorded, and where there are no steps.
     """
-    if account.assignment is None or not len(account.work):
+    if account.assignment is None or not len(account.work) or not len(account.calls):
         return []
     hidden = _hidden_replays(account)
     rows = []
@@ -62,13 +62,19 @@ def _row(
         steps=len(windows),
         outlier_steps=sum(window.index in outliers for window in windows),
         step_ns_total=_time(windows),
-        kernels_total=sum(window.kernels for window in windows),
-        kernels_in_graphs_total=sum(window.kernels_in_graphs for window in windows) if known else None,
-        replayed_steps=sum(window.graph_replays > 0 for window in windows),
+        kernels_total=_sum([window.kernels for window in windows]),
+        kernels_in_graphs_total=_sum([window.kernels_in_graphs for window in windows]) if known else None,
+        replayed_steps=sum(bool(window.graph_replays) for window in windows),
         eager_steps=len(eager),
         eager_outlier_steps=sum(window.index in outliers for window in eager),
         eager_ns_total=_time(eager),
     )
+
+
+def _sum(counts: Sequence[int | None]) -> int | None:
+    """None where one of them was not captured."""
+    known = [one for one in counts if one is not None]
+    return sum(known) if len(known) == len(counts) else None
 
 
 def _time(windows: Sequence[Window]) -> int:

@@ -18,7 +18,7 @@ from analyzer.across.waits import Lateness, lateness, undecided_spans, unsplit_s
 from analyzer.categories import CATEGORY_NAMES, Binding, Category
 from analyzer.diagnosis import GlobalAccount, GlobalWindow
 from analyzer.errors import InvariantError
-from analyzer.explain.rank_report import RankReport
+from analyzer.explain.rank_report import RankReport, choose_windows
 from analyzer.explain.segments import join_tables
 from analyzer.explain.verdicts.path_facts import PathFacts, join_facts
 from analyzer.intervals import Intervals, clip, measure, union
@@ -34,9 +34,9 @@ NO_RANK = -1
 class GlobalPaths:
     """The global paths of a capture. ``segments``: all windows' segments, ``rank`` where each lies.
 
-    ``waits``: (w,) how many waits for late ranks each window's figure is made of. ``elsewhere``: (s,) segments that
-    may have lain on another rank, because a call after them was not split. ``arrival``: (s,) position among its rank's
-    collectives of the one that runs in a segment, -1 none.
+    ``waits``: by window number, how many waits for late ranks each window's figure is made of. ``elsewhere``: (s,)
+    segments that may have lain on another rank, because a call after them was not split. ``arrival``: (s,) position
+    among its rank's collectives of the one that runs in a segment, -1 none.
     """
 
     account: GlobalAccount
@@ -79,6 +79,25 @@ def global_paths(reports: Sequence[RankReport], joint: Joint) -> tuple[GlobalPat
     elsewhere = np.concatenate([np.zeros(0, bool), *(_elsewhere(pieces, joint) for pieces in walked)])
     arrival = np.concatenate([np.empty(0, np.int64), *(_bodies(pieces) for pieces in walked)])
     return GlobalPaths(account, segments, facts, counts, elsewhere, arrival), ""
+
+
+def of_step(paths: GlobalPaths, step_index: str | None) -> tuple[GlobalPaths | None, str]:
+    """The paths with the one step of all ranks that ``step_index`` names, or None and why there is none."""
+    windows = paths.account.windows
+    if step_index is None:
+        return paths, ""
+    if step_index.isdecimal() and step_index not in {str(window.index) for window in windows}:
+        return None, f"step {step_index} is no step of all ranks together"
+    chosen = choose_windows(windows, step_index)
+    rows = np.flatnonzero(np.isin(paths.segments.window, [window.index for window in chosen]))
+    return replace(
+        paths,
+        account=msgspec.structs.replace(paths.account, windows=chosen),
+        segments=take(paths.segments, rows),
+        facts=paths.facts.take(rows),
+        elsewhere=paths.elsewhere[rows],
+        arrival=paths.arrival[rows],
+    ), ""
 
 
 def _bodies(pieces: Pieces) -> IntArray:

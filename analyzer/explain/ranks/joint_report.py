@@ -13,7 +13,7 @@ from analyzer.diagnosis import Budget, Collective, GlobalWindow, Hypothesis, Lat
 from analyzer.explain.rank_report import RankReport
 from analyzer.explain.ranks.collectives import collectives
 from analyzer.explain.ranks.evidence import global_evidence, mostly_by_entry, with_waits
-from analyzer.explain.ranks.global_account import GlobalPaths, global_paths
+from analyzer.explain.ranks.global_account import GlobalPaths, global_paths, of_step
 from analyzer.explain.ranks.late_ranks import late_ranks
 from analyzer.explain.ranks.on_reference import on_reference
 from analyzer.explain.segments import join_tables
@@ -34,6 +34,7 @@ class JointReport:
     segment_counts: list[int]
     joint: Joint
     paths: GlobalPaths | None
+    every_path: GlobalPaths | None  # also of steps that nobody asked for
     why_no_path: str
     collectives: list[Collective]
     late_ranks: list[LateRank]
@@ -41,16 +42,21 @@ class JointReport:
 
 
 def join_reports(
-    reports: list[RankReport], missing_ranks: Sequence[int], *, world_known: bool
+    reports: list[RankReport],
+    missing_ranks: Sequence[int],
+    *,
+    world_known: bool,
+    step_index: str | None = None,
 ) -> JointReport:
     """Match, align, split, walk through all ranks.
 
     Empties the list, so that no rank's tables lie in memory twice.
     """
     joint = join_ranks([report.part for report in reports], missing_ranks)
-    paths, why = global_paths(reports, joint)
-    table = collectives([report.part for report in reports], joint, _steps(paths))
+    every, why = global_paths(reports, joint)
+    table = collectives([report.part for report in reports], joint, _steps(every))
     late = late_ranks(reports, joint, table)
+    paths, why = (None, why) if every is None else of_step(every, step_index)
     moved: list[RankReport] = []
     segments: list[SegmentTable] = []
     while reports:
@@ -58,7 +64,9 @@ def join_reports(
         segments.append(report.segments)
         moved.append(replace(report, links=None, segments=take(report.segments, np.empty(0, np.int64))))
     counts = [len(table) for table in segments]
-    return JointReport(moved, join_tables(segments), counts, joint, paths, why, table, late, world_known)
+    return JointReport(
+        moved, join_tables(segments), counts, joint, paths, every, why, table, late, world_known
+    )
 
 
 def _steps(paths: GlobalPaths | None) -> dict[int, dict[int, int]]:

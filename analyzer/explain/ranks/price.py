@@ -65,7 +65,9 @@ class _Fit:
 def collective_prices(joint: JointReport, topology: str | None) -> list[AlphaBeta]:
     """One row per group and kind of collective, those with most calls first. ``topology``: as declared."""
     hosts = {report.rank.rank: report.rank.host for report in joint.reports}
-    rows = [_row(found, hosts, topology) for found in kinds_of_calls(joint.reports, joint.joint, joint.paths)]
+    rows = [
+        _row(found, hosts, topology) for found in kinds_of_calls(joint.reports, joint.joint, joint.every_path)
+    ]
     return sorted(rows, key=lambda row: (-row.calls, row.group, row.op, row.algorithm or "", row.in_graphs))
 
 
