@@ -63,7 +63,7 @@ def _mean(total_ns: int, steps: int) -> Fraction:
 def _share(rows: Iterable[ShapeReplays]) -> float | None:
     inside, every = 0, 0
     for row in rows:
-        if row.kernels_in_graphs_total is None:
+        if row.kernels_in_graphs_total is None or row.kernels_total is None:
             return None
         inside, every = inside + row.kernels_in_graphs_total, every + row.kernels_total
     return inside / every if every else None

@@ -74,6 +74,8 @@ def _answer(result: Speculation) -> list[str]:
         "not told": "the interval does not tell whether it is faster",
         None: "",
     }[result.verdict]
+    if result.verdict in ("faster", "slower") and acceptance.requests is None:
+        words += ", if cycles are independent of one another (requests are not told apart)"
     breakeven = (
         f"It breaks even at {result.breakeven_tokens:.3f} tokens per cycle{_ci(result.breakeven_ci95, 3)}."
     )

@@ -120,3 +120,20 @@ def test_names_without_a_shape_leave_it_open() -> None:
 def test_without_steps_or_device_work_there_is_no_row() -> None:
     assert diagnosis(schedule().launch(0, 4, runs=(5, 9))).shape_replays == []
     assert diagnosis(schedule().range(0, 90, DECODE.format(8)).op(1, 80, "aten::mm")).shape_replays == []
+
+
+def test_without_calls_nothing_tells_what_was_replayed() -> None:
+    built = schedule()
+    for at in range(0, 600, 100):
+        built.range(at, at + 90, DECODE.format(8)).kernel(at + 10, at + 60, "a")
+    assert diagnosis(built).shape_replays == []
+
+
+def test_kernels_that_were_not_captured_are_not_counted_as_none() -> None:
+    built = schedule()
+    built.captured -= {"kernel"}
+    for at in range(0, 600, 100):
+        built.range(at, at + 90, DECODE.format(8)).launch(at + 1, at + 4)
+        built.copy(at + 5, at + 9, runs=(at + 10, at + 60))
+    (row,) = diagnosis(built).shape_replays
+    assert (row.kernels_total, row.kernels_in_graphs_total, row.steps) == (None, None, 6)

@@ -10,7 +10,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from analyzer.report.speculation import render_speculation, terminal_lines, write_speculation
-from analyzer.speculation.counts import Totals, from_histogram
+from analyzer.speculation.counts import Row, Totals, cycles_of, from_histogram
 from analyzer.speculation.result import Speculation
 from analyzer.speculation.speedup import given, speculate, timed
 from tests.report.test_markdown import HOSTILE
@@ -24,17 +24,26 @@ FALLING = from_histogram("file", {0: 100, 1: 450, 2: 300, 3: 150}, 3)
 def test_the_answer_and_its_kinds() -> None:
     text = render_speculation(speculate("accepted.csv", COUNTS, given(9e6), given(16e6)))
     assert "**2.440 tokens per cycle** (95 % interval 2.280 to 2.600), measured over 100 cycles." in text
-    assert "**Speedup 1.373x** (95 % interval 1.285 to 1.466), a model: speculation is faster." in text
+    assert "**Speedup 1.373x** (95 % interval 1.285 to 1.466), a model: speculation is faster, if cycles are independent" in text
     assert "It breaks even at 1.778 tokens per cycle." in text
     assert "A time is given, not measured: the speedup is a model at that time." in text
     assert "| Accepted / drafted (an engine's counter, not the model's chance) |" in text
     assert "72.00 %" in text and "80.00 % (" in text
 
 
+def test_with_requests_told_apart_nothing_is_taken_as_independent() -> None:
+    rows = [Row(f"line {at}", at % 3 or 2, 2, request=f"r{at % 10}") for at in range(100)]
+    text = render_speculation(
+        speculate("accepted.csv", cycles_of("accepted.csv", "cycles", rows, None), given(9e6), given(16e6))
+    )
+    assert "a model: speculation is faster. It breaks even" in text
+    assert "independent" not in text
+
+
 def test_a_measured_speedup_is_a_measurement() -> None:
     sides = (timed(name, diagnosis(alternating(us), PINS)) for name, us in (("a", 980), ("b", 1_580)))
     text = render_speculation(speculate("accepted.csv", COUNTS, *sides))
-    assert ", a measurement: speculation is faster." in text
+    assert ", a measurement: speculation is faster, if cycles are independent" in text
     assert "A time is given" not in text and "Undeclared" not in text
     assert "how much two runs of one program differ is not in it" in text
 
