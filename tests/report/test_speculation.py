@@ -24,7 +24,10 @@ FALLING = from_histogram("file", {0: 100, 1: 450, 2: 300, 3: 150}, 3)
 def test_the_answer_and_its_kinds() -> None:
     text = render_speculation(speculate("accepted.csv", COUNTS, given(9e6), given(16e6)))
     assert "**2.440 tokens per cycle** (95 % interval 2.280 to 2.600), measured over 100 cycles." in text
-    assert "**Speedup 1.373x** (95 % interval 1.285 to 1.466), a model: speculation is faster, if cycles are independent" in text
+    assert (
+        "**Speedup 1.373x** (95 % interval 1.285 to 1.466), a model: speculation is faster, if cycles are independent"
+        in text
+    )
     assert "It breaks even at 1.778 tokens per cycle." in text
     assert "A time is given, not measured: the speedup is a model at that time." in text
     assert "| Accepted / drafted (an engine's counter, not the model's chance) |" in text
