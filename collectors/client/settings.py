@@ -156,6 +156,12 @@ def _fields(words: Sequence[str]) -> dict[str, Any]:
             fields[name] = json.loads(text)
         except (ValueError, RecursionError):
             fields[name] = text
+    if fields.get("n", 1) != 1:
+        raise CollectError(
+            "--field n",
+            "asks for several answers in one stream, whose tokens the log would not tell apart",
+            "send more requests with --requests and --concurrency",
+        )
     return fields
 
 

@@ -134,6 +134,7 @@ def test_the_record_says_what_was_done(run: Run) -> None:
         (["--header", "X-A: żó"], "write it like"),
         (["--header", "Accept-Encoding: gzip"], "is the client's own"),
         (["--field", "stream=false"], "is the client's own field"),
+        (["--field", "n=2"], "several answers in one stream"),
         (["--emitted-field", "created"], "tells no unit"),
         (["--warmup", "1"], "leaves none of 1 requests"),
         (["--pin", "modle=x"], "one of these names"),
