@@ -79,15 +79,26 @@ def _ordered(values: Mapping[str, int], names: Iterable[str]) -> list[tuple[str,
     return [(name, values[name]) for name in known + [name for name in values if name not in known]]
 
 
-def _partition(values: Mapping[str, int], words: Mapping[str, str], per: int, head: str) -> str:
+def _partition(values: Mapping[str, int], words: Mapping[str, str], budget: Budget, head: str) -> str:
     """A table whose columns each sum, as shown, to the last row. Parts without time are left out."""
     rows = [item for item in _ordered(values, words) if item[1]]
-    parts = [part for _, part in rows]
+    parts, per, phase = [part for _, part in rows], max(budget.windows, 1), budget.phase
     columns = zip(ms_parts(parts, per), ms_parts(parts), percent_parts(parts), strict=True)
-    cells = [[name, words.get(name, ""), *shown] for (name, _), shown in zip(rows, columns, strict=True)]
-    total = sum(parts)
-    cells.append(["**sum**", "", ms(total, per), ms(total), percent(total, total)])
-    return table([head, "What it is", "Mean per step, ms", "Total, ms", "Share"], cells, left=(0, 1))
+    cells = [
+        [name, words.get(name, ""), mean, *whole_capture.steps_only(phase, total), share]
+        for (name, _), (mean, total, share) in zip(rows, columns, strict=True)
+    ]
+    every = sum(parts)
+    sums = [ms(every, per), *whole_capture.steps_only(phase, ms(every)), percent(every, every)]
+    cells.append(["**sum**", "", *sums])
+    header = [
+        head,
+        "What it is",
+        whole_capture.head(phase),
+        *whole_capture.steps_only(phase, "Total, ms"),
+        "Share",
+    ]
+    return table(header, cells, left=(0, 1))
 
 
 def _shown_share(values: Mapping[str, int], words: Mapping[str, str], members: frozenset[str]) -> str:
@@ -111,11 +122,11 @@ def _view(diagnosis: Diagnosis, budget: Budget) -> BudgetView:
     elif budget.scope != "rank":
         exposed = "What each rank's device did: [budget.csv](diagnosis/budget.csv)."
     if budget.exposed_ns_total is not None:
-        exposed = _partition(budget.exposed_ns_total, EXPOSURE_WORDS, per, "Device")
+        exposed = _partition(budget.exposed_ns_total, EXPOSURE_WORDS, budget, "Device")
     return BudgetView(
         title=f"Phase {code(budget.phase)}: {ms(budget.step_ns_total, per)} ms {whole_capture.span(budget)}",
         intro=_intro(budget, len(peers)),
-        path=_partition(budget.path_ns_total, category_words(diagnosis, budget), per, "On the path"),
+        path=_partition(budget.path_ns_total, category_words(diagnosis, budget), budget, "On the path"),
         exposed=exposed,
         disagreement=disagreement(budget),
         ranks=_rank_table(peers) if len(peers) > 1 else "",
@@ -143,7 +154,7 @@ def disagreement(budget: Budget) -> str:
     exposed = budget.exposed_ns_total
     if exposed is None or not budget.step_ns_total:
         return ""
-    step = budget.step_ns_total
+    step, word = budget.step_ns_total, whole_capture.word(budget.phase)
     bound = sum(part for name, part in budget.path_ns_total.items() if name in DEVICE_PATH)
     busy = sum(part for name, part in exposed.items() if name in DEVICE_BUSY)
     on_path = _shown_share(budget.path_ns_total, CATEGORY_WORDS, DEVICE_PATH)
@@ -151,16 +162,16 @@ def disagreement(budget: Budget) -> str:
     if abs(busy - bound) < DISAGREEMENT * step:
         return (
             f"Path and device agree: device work is {on_path} of the path, and the device is busy"
-            f" {running} of the step."
+            f" {running} of the {word}."
         )
     if busy > bound:
         return (
-            f"The two differ: the device is busy {running} of the step, yet device work is only {on_path}"
-            " of the path. The rest of the device work ran while the step waited for something else, so it"
-            " is not what the step waits for."
+            f"The two differ: the device is busy {running} of the {word}, yet device work is only {on_path}"
+            f" of the path. The rest of the device work ran while the {word} waited for something else, so it"
+            f" is not what the {word} waits for."
         )
     return (
-        f"The two differ: device work is {on_path} of the path, more than the {running} of the step in"
+        f"The two differ: device work is {on_path} of the path, more than the {running} of the {word} in"
         " which the device is busy. The quality ledger may say why."
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from analyzer.diagnosis import Diagnosis, HostCulprit
+from analyzer.diagnosis import Diagnosis, HostCulprit, HostRollup
 from analyzer.explain.focus import leading_budgets
 from analyzer.report import whole_capture
 from analyzer.report.escape import cell, code, prose
@@ -42,15 +42,14 @@ def host_table(diagnosis: Diagnosis) -> str:
             cell(row.thread, 48),
             _doing(row),
             ms(row.path_ns),
-            ms(row.path_ns, max(row.windows, 1)),
-            f"{row.windows_with:,} of {row.windows:,}",
+            *_of_steps(row, mean=True),
             f"{row.segments:,}",
         ]
         for row in rows[:TOP]
     ]
     header = [
-        "Category", "Phase", "Thread", "Call, op, range or frame", "On the path, ms", "Mean per step, ms", "In steps",
-        "Segments",
+        "Category", "Phase", "Thread", "Call, op, range or frame", "On the path, ms",
+        *_heads(rows[0].phase, "Mean per step, ms", "In steps"), "Segments",
     ]  # fmt: skip
     return table(header, cells, left=(0, 1, 2, 3)) + rest(len(rows), TOP, "host_time.csv")
 
@@ -66,12 +65,25 @@ def host_short(diagnosis: Diagnosis) -> str:
             doing + (f" on {cell(row.thread, 44)}" if heads.count([doing, *of]) > 1 else ""),
             *of,
             ms(row.path_ns, max(row.windows, 1)),
-            f"{row.windows_with:,} of {row.windows:,}",
+            *_of_steps(row),
         ]
         for row, (doing, *of) in zip(rows, heads, strict=False)
     ]
-    header = ["Call, op, range or frame", "Category", "Phase", "Mean per step, ms", "In steps"]
+    phase = rows[0].phase
+    header = [
+        "Call, op, range or frame", "Category", "Phase", whole_capture.head(phase), *_heads(phase, "In steps"),
+    ]  # fmt: skip
     return table(header, cells, left=(0, 1, 2)) + rest(len(rows), FEW, "host_time.csv")
+
+
+def _of_steps(row: HostCulprit | HostRollup, *, mean: bool = False) -> list[str]:
+    """In how many steps it is, behind its mean if asked; a capture without steps is one phase, and has neither."""
+    means = whole_capture.steps_only(row.phase, ms(row.path_ns, max(row.windows, 1))) if mean else []
+    return [*means, *whole_capture.steps_only(row.phase, f"{row.windows_with:,} of {row.windows:,}")]
+
+
+def _heads(phase: str, *heads: str) -> list[str]:
+    return [one for head in heads for one in whole_capture.steps_only(phase, head)]
 
 
 def _doing(row: HostCulprit) -> str:
@@ -120,8 +132,7 @@ def host_tables(diagnosis: Diagnosis) -> list[View]:
             [
                 cell(row.name, 70),
                 ms(row.path_ns),
-                ms(row.path_ns, max(row.windows, 1)),
-                f"{row.windows_with:,} of {row.windows:,}",
+                *_of_steps(row, mean=True),
                 f"{row.segments:,}",
             ]
             for row in rows[:ROLLED_UP]
@@ -129,8 +140,7 @@ def host_tables(diagnosis: Diagnosis) -> list[View]:
         header = [
             words[0].upper() + words[1:],
             "On the path, ms",
-            "Mean per step, ms",
-            "In steps",
+            *_heads(phase, "Mean per step, ms", "In steps"),
             "Segments",
         ]
         views.append(

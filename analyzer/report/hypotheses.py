@@ -38,7 +38,7 @@ def hypothesis_table(diagnosis: Diagnosis) -> str:
         for row in rows[:ROWS_SHOWN]
     ]
     header = [
-        "Hypothesis", "Phase", "Rank", "Verdict", "Share of the step", "Value", "Kind", "Gain (bound)",
+        "Hypothesis", "Phase", "Rank", "Verdict", "Share", "Value", "Kind", "Gain (bound)",
         "Longest, by line",
     ]  # fmt: skip
     text = table(header, cells, left=(0, 1, 3, 6))

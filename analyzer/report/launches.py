@@ -6,6 +6,7 @@ from fractions import Fraction
 
 from analyzer.apportion import round_half_up
 from analyzer.diagnosis import Diagnosis, LaunchBill, Quantiles
+from analyzer.report import whole_capture
 from analyzer.report.escape import cell, code
 from analyzer.report.numbers import fixed, ms, percent, us
 from analyzer.report.tables import table
@@ -67,12 +68,12 @@ def _bill(diagnosis: Diagnosis) -> View | None:
         for row in rows[:PHASES]
     ]
     header = [
-        "Phase", "Steps", "Launches per step", "of them graphs", "Kernels per step", "in graphs", "API time, ms",
+        "Phase", "Steps", "Launches", "of them graphs", "Kernels", "in graphs", "API time, ms",
         "On the path, ms", "Slot (budget), µs", "Held launches",
     ]  # fmt: skip
     return View(
-        f"Launches of rank {rows[0].rank}, per step. A slot is a budget (step time over launches), not what a launch"
-        " costs; API time is a sum over threads, launches that the device held left out.",
+        f"Launches of rank {rows[0].rank}, {whole_capture.per(rows[0].phase)}. A slot is a budget (time over"
+        " launches), not what a launch costs; API time is a sum over threads, launches that the device held left out.",
         table(header, cells) + rest(len(rows), PHASES, "launches.csv"),
     )
 

@@ -141,7 +141,7 @@ def _path_table(budget: Budget, in_words: Mapping[str, str]) -> str:
     total = sum(values)
     cells.append(["**sum**", "", ms(total, max(budget.windows, 1)), percent(total, total)])
     what = "What bounds it" if budget.phase == whole_capture.PHASE else "What bounds the step"
-    return table([what, "In words", whole_capture.head(budget), "Share"], cells, left=(0, 1))
+    return table([what, "In words", whole_capture.head(budget.phase), "Share"], cells, left=(0, 1))
 
 
 def _device_line(budget: Budget) -> str:

@@ -31,6 +31,16 @@ def mean_of(budget: Budget) -> str:
     return f" (mean of {count(budget.windows, 'step')}{outliers})"
 
 
-def head(budget: Budget) -> str:
+def word(phase: str) -> str:
+    """What the budget covers."""
+    return "capture" if phase == PHASE else "step"
+
+
+def head(phase: str) -> str:
     """Of a column of times."""
-    return "Whole capture, ms" if budget.phase == PHASE else "Mean per step, ms"
+    return "Whole capture, ms" if phase == PHASE else "Mean per step, ms"
+
+
+def steps_only(phase: str, column: str) -> list[str]:
+    """A column, or a cell of one, that says nothing of a whole capture."""
+    return [] if phase == PHASE else [column]

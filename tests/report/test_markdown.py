@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from analyzer.diagnosis import Budget, Diagnosis
+from analyzer.report.budgets import disagreement
 from analyzer.report.markdown import render
 from tests.report import builder, joint_builder
-from tests.report.builder import MS, budget, diagnosis, hypothesis, rank, window
+from tests.report.builder import MS, budget, culprit, diagnosis, hypothesis, rank, window
 from tests.report.numbers_in_markdown import numbers_of, shown_forms
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
@@ -250,13 +251,17 @@ def test_warmup_only_and_stepless_captures_say_so_at_the_top() -> None:
 
 
 def test_a_capture_without_steps_is_told_as_a_whole_and_not_per_step() -> None:
-    text = render(diagnosis(budget=[budget(phase="whole capture", windows=1)]))
+    whole = budget(phase="whole capture", windows=1)
+    text = render(diagnosis(budget=[whole], hypotheses=[], host_culprits=[culprit(phase="whole capture")]))
     heads = [line for line in text.splitlines() if "hase `whole capture`" in line and " ms " in line]
     assert len(heads) >= 2
     assert all("ms for the whole capture" in line for line in heads)
     assert not any("per step" in line or "mean of 1 step" in line for line in heads)
     assert "| What bounds it " in text
-    assert "| Whole capture, ms |" in text
+    tables = [line for line in text.splitlines() if line.startswith("| ")]
+    assert any("What it is" in line and "| Whole capture, ms |" in line for line in tables)
+    assert not any("per step" in line or "In steps" in line for line in tables)
+    assert "of the capture" in disagreement(whole)
 
 
 def test_findings_of_a_capture_without_steps_are_of_the_capture() -> None:
