@@ -372,6 +372,23 @@ def test_collectives_that_hold_next_to_nothing_are_contradicted_by_that_bound() 
     assert interval(entry) == (0, 1 / 111, 1 / 111)
 
 
+def test_the_share_of_a_bound_is_its_time_of_the_step() -> None:
+    """The upper end of the interval allows for other steps; the share and the time beside it are of these."""
+    built = schedule()
+    for at, length in ((0, 1), (1000, 3), (2000, 2), (3000, 1), (4000, 3)):
+        built.range(at, at + 900, "execute_context_0(0)_generation_8(8)")
+        built.launch(at, at + 4, runs=(at + 10, at + 500), name="a")
+        name = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(int)"
+        built.launch(at + 4, at + 8, runs=(at + 500, at + 500 + length), name=name)
+    found = analysis_of(built).diagnosis
+    entry = next(row for row in found.hypotheses if row.id == "collective-transfer")
+    assert entry.measured is not None and entry.share is not None
+    (budget,) = found.budget
+    assert entry.measured.kind == "bound"
+    assert entry.share.value == pytest.approx(entry.measured.value * budget.windows / budget.step_ns_total)
+    assert entry.share.interval[1] > entry.share.value
+
+
 def test_of_several_ranks_one_with_an_open_interval_comes_before_one_that_contradicts() -> None:
     """Rank 0 spends 1.9 % in copies for certain; on rank 1 nearly all of the path is unknown."""
     sure = schedule().copy(0, 2, runs=(10, 12)).launch(4, 8, runs=(13, 110), name="a")

@@ -217,8 +217,11 @@ def _measurable(
 
 def _most_ns(shares: WindowShares) -> int:
     """What a change can give at most, ns per step: never more than the step itself."""
-    most = max(float(shares.value.sum()), float(shares.high.sum()))
-    return math.ceil(min(most, float(shares.step.sum())) / len(shares.step))
+    return math.ceil(_most(shares) / len(shares.step))
+
+
+def _most(shares: WindowShares) -> float:
+    return min(max(float(shares.value.sum()), float(shares.high.sum())), float(shares.step.sum()))
 
 
 def _speaker(
@@ -246,7 +249,8 @@ def _bounded(
     if not usable:
         return _unmeasured(entry, phase, how)
     best, (_, _, high) = _speaker(usable, thresholds)
-    most_ns = _most_ns(best.ceilings[entry.id])
+    ceiling = best.ceilings[entry.id]
+    most_ns = _most_ns(ceiling)
     if high > thresholds["contradicted_share"]:
         words = (
             f"{entry.ceiling_words} hold at most {100 * high:.1f} % of the step on rank {best.rank}'s path"
@@ -258,7 +262,7 @@ def _bounded(
         ),
         rank=best.rank,
         verdict="contradicted",
-        share=Share(value=high, interval=(0.0, high)),
+        share=Share(value=_most(ceiling) / max(float(ceiling.step.sum()), 1.0), interval=(0.0, high)),
         measured=Measured(
             name=f"path time of {entry.ceiling_words} and of what is unknown, of which this could be a part",
             value=float(most_ns),
