@@ -137,14 +137,16 @@ def _intro(budget: Budget, peers: int) -> str:
     where = "to the client's receipt" if budget.scope == "client" else "all ranks"
     if budget.scope == "rank":
         where = f"rank {budget.rank}" + (f", the slowest of {count(peers, 'rank')}" if peers > 1 else "")
-    text = f"Mean of {count(budget.windows, 'step')}, {where}"
+    whole = budget.phase == whole_capture.PHASE
+    mean = "No step: the capture as a whole" if whole else f"Mean of {count(budget.windows, 'step')}"
+    text = f"{mean}, {where}"
     text += f"; {left_out(budget)}." if budget.windows_excluded else "."
     if budget.outliers:
         text += f" With the outliers the mean step is {mean_with(budget)} ms."
     if budget.inferred_ns_total:
         text += (
-            f" {ms(budget.inferred_ns_total, max(budget.windows, 1))} ms of the mean step is inferred: gaps"
-            " and CPU time whose cause was not recorded."
+            f" {ms(budget.inferred_ns_total, max(budget.windows, 1))} ms {'of it' if whole else 'of the mean step'} is"
+            " inferred: gaps and CPU time whose cause was not recorded."
         )
     return f"{text} {prose(budget.note)}" if budget.note else text
 

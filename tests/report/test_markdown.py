@@ -262,6 +262,7 @@ def test_a_capture_without_steps_is_told_as_a_whole_and_not_per_step() -> None:
     assert any("What it is" in line and "| Whole capture, ms |" in line for line in tables)
     assert not any("per step" in line or "In steps" in line for line in tables)
     assert "of the capture" in disagreement(whole)
+    assert "No step: the capture as a whole, rank 0." in text
 
 
 def test_findings_of_a_capture_without_steps_are_of_the_capture() -> None:
