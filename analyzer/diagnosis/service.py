@@ -26,9 +26,8 @@ class TokenLogRead(msgspec.Struct, frozen=True, kw_only=True):
     assigned_by: str = "server emission"  # device completion | server emission | client receipt | ""
     tokens_joined: int
     tokens_outside: int  # of steps before or after those of the capture
-    tokens_ambiguous: (
-        int  # no instant, between steps, or emitted together with others by steps that nothing tells
-    )
+    # without an instant, between steps, or emitted together with others by steps that nothing tells
+    tokens_ambiguous: int
     completion_difference_ns: (
         int | None
     )  # median of the log's completion minus the capture's; None: not logged
@@ -62,9 +61,8 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
     median_ns: int
     p95_ns: int
     above_smallest: bool  # the smallest one is taken off: clock offset or constant delay
-    at_least: bool = (
-        False  # output: longer by whole steps fits as well; buffering: some before emissions is unknown
-    )
+    # output: longer by whole steps fits as well; buffering: some before emissions is unknown
+    at_least: bool = False
 
 
 class GapPart(msgspec.Struct, frozen=True, kw_only=True):

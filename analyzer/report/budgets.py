@@ -124,7 +124,7 @@ def _view(diagnosis: Diagnosis, budget: Budget) -> BudgetView:
     if budget.exposed_ns_total is not None:
         exposed = _partition(budget.exposed_ns_total, EXPOSURE_WORDS, budget, "Device")
     return BudgetView(
-        title=f"Phase {code(budget.phase)}: {ms(budget.step_ns_total, per)} ms {whole_capture.span(budget)}",
+        title=f"Phase {code(budget.phase)}: {ms(budget.step_ns_total, per)} ms {whole_capture.per(budget.phase)}",
         intro=_intro(budget, len(peers)),
         path=_partition(budget.path_ns_total, category_words(diagnosis, budget), budget, "On the path"),
         exposed=exposed,

@@ -56,9 +56,7 @@ def _answer(diagnosis: Diagnosis, budget: Budget) -> str:
         if text
     ]
     step = ms(budget.step_ns_total, max(budget.windows, 1))
-    head = (
-        f"Phase {code(budget.phase)}, {_where(diagnosis, budget)}: **{step} ms {whole_capture.span(budget)}**"
-    )
+    head = f"Phase {code(budget.phase)}, {_where(diagnosis, budget)}: **{step} ms {whole_capture.per(budget.phase)}**"
     return f"{head}{whole_capture.mean_of(budget)}. {'. '.join(shown)}."
 
 
@@ -113,7 +111,7 @@ def compact(diagnosis: Diagnosis) -> Compact | None:
     budget = budgets[0]
     step = ms(budget.step_ns_total, max(budget.windows, 1))
     return Compact(
-        title=f"Phase {code(budget.phase)}, {_where(diagnosis, budget)}: {step} ms {whole_capture.span(budget)}",
+        title=f"Phase {code(budget.phase)}, {_where(diagnosis, budget)}: {step} ms {whole_capture.per(budget.phase)}",
         path=_path_table(budget, category_words(diagnosis, budget)),
         device=_device_line(budget),
         disagreement=disagreement(budget),

@@ -10,11 +10,6 @@ PHASE = "whole capture"
 """The phase's name in a diagnosis."""
 
 
-def span(budget: Budget) -> str:
-    """What a mean of the budget is of, behind a time."""
-    return per(budget.phase)
-
-
 def per(phase: str) -> str:
     """What a time of this phase is of, behind it."""
     return "for the whole capture" if phase == PHASE else "per step"
