@@ -24,12 +24,15 @@ from collectors.manifest import Pin, RankRecord, TraceFile
 from collectors.nsys import exported, launchers, supervise
 from collectors.nsys.installed import Nsys
 from collectors.nsys.plan import Wanted, export, importing, plan
+from collectors.nsys.turns import SHARED
 from collectors.run_folder import RunFolder
 from collectors.session import Session
 
 KINDS = {".nsys-rep": "nsys-rep", ".sqlite": "nsys-sqlite", ".qdstrm": "nsys-qdstrm"}
 _SOCKET_PATH = 60
 """Longest folder for nsys's temporary files: it makes sockets below, whose paths end at 107 characters."""
+_TRIES = 3
+"""An nsys 2022 that starts while another one ends fails in about 1 of 25 starts (measured with eight at a time)."""
 
 
 @dataclass(frozen=True)
@@ -139,17 +142,34 @@ class RankCapture:
         for suffix in KINDS:
             self.session.folder.trace_path(self.session.rank, suffix).unlink(missing_ok=True)
         self.session.note_down(notes=made.notes)
-        ended = supervise.profile(
-            made.profile,
-            self._environment,
-            secrets.token_hex(8),
-            limit_s=self.job.limit_s,
-            finish_s=self.job.finish_s,
-            on_start=on_start,
-        )
+        ended = self._run(made.profile, on_start)
         self._say_what_ended_it(ended)
         self.session.note_down(pins={**engines.loaded(ended.files), **self.session.record.pins})
         return ended
+
+    def _run(self, profile: Sequence[str], on_start: Callable[[], None]) -> supervise.Ended:
+        """Run nsys, once more where it did not start."""
+        for left in reversed(range(_TRIES)):
+            ended = supervise.profile(
+                profile,
+                self._environment,
+                secrets.token_hex(8),
+                limit_s=self.job.limit_s,
+                finish_s=self.job.finish_s,
+                on_start=on_start,
+            )
+            if not left or not ended.no_start or any(self._made()):  # a command that ran leaves a file
+                break
+            sys.stderr.write("note: nsys failed before the command ran; it is started again\n")
+            self.session.note_down(notes=["nsys failed before the command ran, and was started again"])
+        return ended
+
+    def _made(self) -> Iterator[Path]:
+        """Reports and raw streams that nsys has left, also those it had not moved yet."""
+        work, temporary = self.stem.parent, Path(self._environment["TMPDIR"])
+        for folder in (work, temporary):
+            for suffix in (".nsys-rep", ".qdstrm"):
+                yield from folder.glob(f"*{suffix}")
 
     def _say_what_ended_it(self, ended: supervise.Ended) -> None:
         if ended.exit_code is None:
@@ -191,7 +211,7 @@ class RankCapture:
                 self._unfinished("did not finish its raw stream")
         if not stream.exists() and not report.exists():
             how = "was killed" if ended.exit_code is None else f"ended with exit code {ended.exit_code}"
-            raise CollectError("nsys", f"wrote no report; it {how}", self._why_none())
+            raise CollectError("nsys", f"wrote no report; it {how}", self._why_none(ended))
         if not self.unfinished:
             self.exit_code = self._command_code(ended)
         if stream.exists() and (self.unfinished or not report.exists()):
@@ -213,8 +233,18 @@ class RankCapture:
             note = "nsys found no importer, and may have said so: the collector imported the report itself"
             self.session.note_down(notes=[note])
 
-    def _why_none(self) -> str:
+    def _why_none(self, ended: supervise.Ended) -> str:
         wanted = self.job.wanted
+        if (
+            ended.exit_code
+            and not ended.why
+            and ended.command_ended_ns is None
+            and any(SHARED.glob("NSys-*"))
+        ):
+            return (
+                "the command was not seen to run: see the messages of nsys above; an nsys that was killed may have "
+                f"left its lock: while no nsys runs, remove {SHARED}/NSys-*"
+            )
         if wanted.range_name is not None:
             return f"check that a range is called exactly {wanted.range_name!r}, and its domain"
         if wanted.profiler_api:

@@ -8,12 +8,14 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 VARIABLE = "TRACEBOUND_CAPTURE"
 """Holds the capture's token in everything that nsys starts."""
+_POLL_S = 0.05
 
 
 @dataclass(frozen=True)
@@ -48,14 +50,22 @@ def installed_files(pids: Iterable[int]) -> set[str]:
     return found
 
 
-def end_all(token: str) -> None:
-    """SIGKILL what the capture started."""
-    _end((one for one in _scan(token) if one.is_ours), token)
+def end_all(token: str) -> bool:
+    """SIGKILL what the capture started. Whether something was there."""
+    left = [one for one in _scan(token) if one.is_ours]
+    _end(left, token)
+    return bool(left)
 
 
-def end_nsys(token: str) -> None:
-    """SIGKILL only the part that is nsys: its agent may be left over."""
-    _end((one for one in _scan(token) if one.is_ours and one.is_nsys), token)
+def end_nsys(token: str, grace_s: float) -> bool:
+    """SIGKILL the part that is nsys, its agent, if it has not ended within ``grace_s`` seconds. Whether it had not."""
+    until_s = time.monotonic() + grace_s
+    while left := [one for one in _scan(token) if one.is_ours and one.is_nsys]:
+        if time.monotonic() > until_s:
+            _end(left, token)
+            return True
+        time.sleep(_POLL_S)
+    return False
 
 
 def end_command(token: str, root: int) -> None:

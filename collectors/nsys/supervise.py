@@ -13,11 +13,17 @@ from pathlib import Path
 
 from collectors import launch
 from collectors.errors import CollectError
-from collectors.nsys import processes
+from collectors.nsys import processes, turns
 
 LIMIT, HUNG = "limit", "hung"
 POLL_S = 0.2
 """How often is looked whether the command still runs."""
+_START_POLL_S = 0.05
+"""The same before it was first seen, so that a short one is."""
+_TURN_S = 20.0
+"""How long the next nsys waits for a command that is not seen to run."""
+_AGENT_S = 5.0
+"""For nsys's agent to end by itself: one that is killed meanwhile can leave the memory it shares locked."""
 _LATER = 0.25
 """The next look at what the command has loaded is so much later, of the time since it began."""
 _KILL_S = 5.0
@@ -31,7 +37,8 @@ class Ended:
 
     ``why``: empty where nsys ended by itself, else ``limit`` or ``hung``. ``signalled``: a signal was passed on to it.
     ``command_ended_ns``: when a command that ended by itself was last seen to run, at most ``POLL_S`` before its end.
-    ``files``: those of installed Python packages that the command was seen to have loaded.
+    ``files``: those of installed Python packages that the command was seen to have loaded. ``no_start``: nsys
+    itself failed, before a command was seen to run: its agent was left over.
     """
 
     exit_code: int | None
@@ -41,6 +48,7 @@ class Ended:
     signalled: bool = False
     command_ended_ns: int | None = None
     files: frozenset[str] = frozenset()
+    no_start: bool = False
 
 
 def profile(
@@ -54,39 +62,48 @@ def profile(
 ) -> Ended:
     """Run ``nsys profile``. ``limit_s``: seconds for all of it; ``finish_s``: for nsys after the command.
 
-    ``on_start`` is called when the command is first seen to run.
+    ``on_start`` is called when the command is first seen to run. Until then no other nsys of this host starts.
 
     At the limit nsys is asked to stop: it ends the command and writes its report. What does not end then is killed,
     of the processes that carry the token. Raises CollectError where nsys cannot be started.
     """
-    started = time.time_ns()
     environment = {**environment, processes.VARIABLE: token}
-    try:
-        process = subprocess.Popen(command, env=environment, start_new_session=True)
-    except OSError as error:
-        raise CollectError(command[0], f"cannot be started ({error.strerror})", "check --nsys") from error
-    with launch.passing_signals_on(process) as passed:
-        watch = _Watch(process, token, finish_s, on_start)
-        why = _wait(process, watch, None if limit_s is None else time.monotonic() + limit_s)
-        code = process.poll() if not why else _stop(process, token, why, finish_s)
-    if code is None:
-        processes.end_all(token)
-    else:
-        processes.end_nsys(token)
+    with turns.turn() as turn:
+        started = time.time_ns()
+        try:
+            process = subprocess.Popen(command, env=environment, start_new_session=True)
+        except OSError as error:
+            raise CollectError(command[0], f"cannot be started ({error.strerror})", "check --nsys") from error
+        with launch.passing_signals_on(process) as passed:
+            watch = _Watch(process, token, finish_s, turn, on_start)
+            why = _wait(process, watch, None if limit_s is None else time.monotonic() + limit_s)
+            code = process.poll() if not why else _stop(process, token, why, finish_s)
+            ended = time.time_ns()
+            left_over = processes.end_all(token) if code is None else processes.end_nsys(token, _AGENT_S)
     if code is not None and code < 0:
         code = 128 - code
-    command_ended = None if why else watch.last_seen_ns
-    return Ended(code, why, started, time.time_ns(), bool(passed), command_ended, frozenset(watch.files))
+    return Ended(
+        code, why, started, ended,
+        signalled=bool(passed),
+        command_ended_ns=None if why else watch.last_seen_ns,
+        files=frozenset(watch.files),
+        no_start=bool(code) and left_over and not (why or passed or watch.started),
+    )  # fmt: skip
 
 
 class _Watch:
     """Notices that the command is gone and nsys is not. Looks at the whole machine only when what it knew has ended."""
 
     def __init__(
-        self, process: subprocess.Popen[bytes], token: str, finish_s: float, on_start: Callable[[], None]
+        self,
+        process: subprocess.Popen[bytes],
+        token: str,
+        finish_s: float,
+        turn: turns.Turn,
+        on_start: Callable[[], None],
     ) -> None:
-        self._process, self._token, self._finish_s, self._on_start = process, token, finish_s, on_start
-        self._started = False
+        self._process, self._token, self._finish_s = process, token, finish_s
+        self._turn, self._on_start = turn, on_start
         self._known: set[int] = set()
         self._seen_s = time.monotonic()
         self.last_seen_ns: int | None = None
@@ -96,19 +113,27 @@ class _Watch:
         self._began_s = self._look_s = 0.0
         self._next_s = 0.0
 
+    @property
+    def started(self) -> bool:
+        """Whether the command was seen to run."""
+        return self.last_seen_ns is not None
+
     def hung(self) -> bool:
         """Whether nsys has gone on for too long without a command."""
         now = time.monotonic()
         self._known = {pid for pid in self._known if processes.alive(pid)}
         if not self._known and now >= self._next_s:
             self._known = processes.command_pids(self._token, self._process.pid)
-            self._next_s = now + (1.0 if self._started else 0.0)
+            self._next_s = now + (1.0 if self.started else 0.0)
         if self._known:
-            self._seen_s, self.last_seen_ns = now, time.time_ns()
-            if not self._started:
-                self._started, self._began_s = True, now
+            if not self.started:
+                self._began_s = now
+                self._turn.end()
                 self._on_start()
+            self._seen_s, self.last_seen_ns = now, time.time_ns()
             self._look(now)
+        elif not self.started and now - self._seen_s > _TURN_S:
+            self._turn.end()
         return now - self._seen_s > self._finish_s
 
     def _look(self, now: float) -> None:
@@ -122,7 +147,7 @@ class _Watch:
 def _wait(process: subprocess.Popen[bytes], watch: _Watch, until_s: float | None) -> str:
     while True:
         try:
-            process.wait(POLL_S)
+            process.wait(POLL_S if watch.started else _START_POLL_S)
         except subprocess.TimeoutExpired:
             if until_s is not None and time.monotonic() > until_s:
                 return LIMIT

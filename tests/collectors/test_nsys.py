@@ -16,6 +16,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -408,8 +409,8 @@ elif words[0] == "profile":
     pathlib.Path(stem + ".qdstrm").write_bytes(b"raw")
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     here = pathlib.Path(sys.argv[0]).parent
-    shutil.copy(shutil.which("sleep"), here / "nsys-agent")
-    agent = subprocess.Popen(["sleep", "1000"], executable=here / "nsys-agent", start_new_session=True)
+    program = shutil.copy(shutil.which("sleep"), here / f"nsys-agent{{os.getpid()}}")
+    agent = subprocess.Popen(["sleep", "1000"], executable=program, start_new_session=True)
     (here / "pids").write_text(f"{{os.getpid()}} {{agent.pid}}")
     command = words[[word.startswith("--") for word in words].index(False, 1):]
     subprocess.run(command, start_new_session=True)
@@ -460,22 +461,79 @@ def test_an_nsys_that_hangs_is_ended_and_its_stream_kept(tmp_path: Path, how: tu
     assert leftovers(tmp_path) == []
 
 
-def test_ranks_of_one_host_start_one_after_another(tmp_path: Path) -> None:
-    """Two nsys 2022 that start at the same moment can trip over each other's semaphore, and one gives up."""
-    nsys = stand_in(tmp_path)
+def stand_in_that(folder: Path, does_first: str) -> Path:
+    """One that does something before all else, and ends when its command has ended."""
+    nsys = stand_in(folder)
     begin, end = "    stem = next(", "    while True:\n        time.sleep(1)\n"
     assert begin in STAND_IN and end in STAND_IN
-    turn = (
-        "    turn = pathlib.Path(sys.argv[0]).parent / 'turn'\n"
-        "    turn.open('x').close()\n"  # ends this nsys where another one is starting
-        "    time.sleep(0.5)\n"
-        "    turn.unlink()\n"
-    )
-    nsys.write_text(STAND_IN.replace(begin, turn + begin).replace(end, "    agent.kill()\n"))
+    nsys.write_text(STAND_IN.replace(begin, does_first + begin).replace(end, "    agent.kill()\n"))
+    return nsys
+
+
+TURN = """\
+    turn = pathlib.Path(sys.argv[0]).parent / 'turn'
+    turn.open('x').close()  # ends this nsys where another one is starting
+    time.sleep(0.5)
+    turn.unlink()
+"""
+
+
+def test_ranks_of_one_host_start_one_after_another(tmp_path: Path) -> None:
+    """Two nsys 2022 that start at the same moment can trip over each other's semaphore, and one gives up."""
+    nsys = stand_in_that(tmp_path, TURN)
     command = ("sh", "-c", f"touch {tmp_path}/ran$RANK; sleep 0.7")
     done = collect(tmp_path, "--nsys", str(nsys), "--processes", "3", "--", *command)
     assert "FileExistsError" not in done.said
     assert sorted(path.name for path in tmp_path.glob("ran*")) == ["ran0", "ran1", "ran2"]
+
+
+def test_so_do_ranks_that_another_launcher_starts(tmp_path: Path) -> None:
+    nsys = stand_in_that(tmp_path, TURN)
+    command = ("sh", "-c", f"touch {tmp_path}/ran$RANK; sleep 0.7")
+
+    def one(rank: int) -> Done:
+        environment = {"RANK": str(rank), "WORLD_SIZE": "1", "LOCAL_RANK": str(rank)}
+        return collect(tmp_path, "--nsys", str(nsys), "--", *command, environment=environment)
+
+    with ThreadPoolExecutor(3) as several:
+        ended = list(several.map(one, range(3)))
+    assert not any("FileExistsError" in done.said for done in ended)
+    assert sorted(path.name for path in tmp_path.glob("ran*")) == ["ran0", "ran1", "ran2"]
+
+
+FAILS = """\
+    with (pathlib.Path(sys.argv[0]).parent / "starts").open("a+") as starts:
+        starts.write("x")
+        starts.seek(0)
+        if len(starts.read()) <= FAILING:
+            agent = shutil.copy(shutil.which("sleep"), pathlib.Path(sys.argv[0]).parent / f"nsys-agent{starts.tell()}")
+            subprocess.Popen(["sleep", "1000"], executable=agent, start_new_session=True)
+            sys.exit(1)
+"""
+
+
+@pytest.mark.parametrize(("failing", "ran"), [(1, True), (3, False)])
+def test_an_nsys_that_fails_before_the_command_runs_is_started_again(
+    failing: int, ran: bool, tmp_path: Path
+) -> None:
+    """As nsys 2022 does, which leaves its agent there."""
+    nsys = stand_in_that(tmp_path, FAILS.replace("FAILING", str(failing)))
+    done = collect(tmp_path, "--nsys", str(nsys), "--", "sh", "-c", f"echo ran >> {tmp_path}/ran; sleep 0.3")
+    assert done.said.count("it is started again") == min(failing, 2)
+    assert (tmp_path / "ran").exists() == ran
+    assert not ran or (tmp_path / "ran").read_text() == "ran\n"
+    (record,) = done.records
+    assert any("was started again" in note for note in record.notes)
+    if not ran:
+        assert "wrote no report; it ended with exit code 1" in done.said
+
+
+def test_an_nsys_that_refuses_its_options_is_not(tmp_path: Path) -> None:
+    nsys = stand_in_that(tmp_path, "    sys.exit('what is that option')\n")
+    done = collect(tmp_path, "--nsys", str(nsys), "--", "true")
+    assert done.code == 2
+    assert done.said.count("what is that option") == 1
+    assert "started again" not in done.said
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ import pytest
 from analyzer.pipeline import analyze, read
 from analyzer.reconstruct.step_markers import MARKED, OUTPUT_RANGES, phase_of
 from collectors import ranges
+from collectors.nsys.installed import ask
 
 ROOT = Path(__file__).parents[2]
 
@@ -75,6 +76,7 @@ def test_the_analyzer_knows_the_names(word: str) -> None:
 USE = """
 import sys
 from collectors import ranges
+from collectors.nsys.installed import ask
 for number in range(3):
     with ranges.phase("decode"), ranges.step(number), ranges.output():
         pass
@@ -126,42 +128,24 @@ def test_torchs_profiler_records_the_ranges_inside_its_window_only(tmp_path: Pat
     assert names.count("tracebound.output") == 4
 
 
-def importer(nsys: str) -> Path | None:
-    """Where the tool that turns a raw capture into a report lies; some packages put it apart from nsys."""
-    places = (
-        Path(nsys).resolve().parents[1],
-        Path("/usr/lib/nsight-systems"),
-        Path("/opt/nvidia/nsight-systems"),
-    )
-    return next((found for place in places for found in place.glob("**/QdstrmImporter")), None)
-
-
 @pytest.fixture(scope="module")
 def nsys_capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A program with ranges under the real nsys, as SQLite."""
     pytest.importorskip("nvtx")
-    nsys = shutil.which("nsys")
-    if nsys is None:
+    if shutil.which("nsys") is None:
         pytest.skip("nsys is not installed")
-    version = subprocess.run([nsys, "--version"], capture_output=True, text=True, check=True).stdout
-    if "version 2022" in version and tuple(map(int, metadata.version("nvtx").split(".")[:3])) > (0, 2, 11):
+    if ask().version < "2023" and tuple(map(int, metadata.version("nvtx").split(".")[:3])) > (0, 2, 11):
         pytest.skip("this nsys records no ranges of an nvtx newer than 0.2.11")
     folder = tmp_path_factory.mktemp("nsys")
     program = USE.replace("pass", "sum(range(1000))")
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(folder)}
-
-    def call(*words: str) -> None:
-        subprocess.run(words, env=environment, cwd=folder, check=True, capture_output=True, timeout=120)
-
-    call(nsys, "profile", "-t", "nvtx,osrt", "-s", "none", "--cpuctxsw=none", "-f", "true", "-o", "r",
-         sys.executable, "-c", program)  # fmt: skip
-    if not (folder / "r.nsys-rep").exists():
-        tool = importer(nsys)
-        if tool is None:
-            pytest.skip("nsys has no importer here")
-        call(str(tool), "-i", "r.qdstrm")
-    call(nsys, "export", "-q", "true", "-t", "sqlite", "-o", "r.sqlite", "r.nsys-rep")
-    return folder / "r.sqlite"
+    words = ["nsys", "-o", "run", "--", sys.executable, "-c", program]
+    ended = subprocess.run(
+        [sys.executable, "-m", "collectors", *words],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(folder)}, cwd=folder,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stdout
+    return folder / "run" / "rank0.sqlite"
 
 
 def test_nsight_systems_records_the_ranges_as_nvtx(nsys_capture: Path) -> None:
