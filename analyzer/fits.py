@@ -32,6 +32,9 @@ MIN_STEPS = MIN_VALUES
 LEAST_VARIANCE = 0.01
 """Least variance of one run's mean as a share of the mean variance: steps that happen to be all alike do not make a
 run outweigh all others."""
+_ROUNDING = 64 * float(np.finfo(np.float64).eps)
+"""What arithmetic leaves of a sum that is 0, as a share of the sum of its parts' sizes. It differs between processors,
+so it is taken as 0: no time grows by it."""
 
 
 @dataclass(frozen=True)
@@ -115,17 +118,31 @@ def fit_runs(runs: Sequence[RunMean], weights: FloatArray | None = None) -> RunL
     slope, intercept = float(to_slope @ y), float(to_intercept @ y)
     x = np.array([run.x for run in runs])
     residuals = y - intercept - slope * x
-    ends = [
-        _interval(value, row, runs, w, residuals)
-        for value, row in ((slope, to_slope), (intercept, to_intercept))
-    ]
+    least = _rounding(x, y, w)
     return RunLine(
-        Estimate(slope, ends[0]),
-        Estimate(intercept, ends[1]),
+        _without_rounding(slope, _interval(slope, to_slope, runs, w, residuals), least[0]),
+        _without_rounding(intercept, _interval(intercept, to_intercept, runs, w, residuals), least[1]),
         tuple(residuals.tolist()),
         _misfit(runs),
         between_runs=len(runs) > 2,
     )
+
+
+def _rounding(x: FloatArray, y: FloatArray, w: FloatArray) -> tuple[float, float]:
+    """What rounding may leave of a slope and of an intercept that are 0."""
+    share = w / w.sum()
+    middle = float(share @ x)
+    slope = float(w * (np.abs(x) + abs(middle)) @ np.abs(y)) / float(w @ (x - middle) ** 2)
+    return _ROUNDING * slope, _ROUNDING * (float(share @ np.abs(y)) + abs(middle) * slope)
+
+
+def _without_rounding(value: float, ci95: tuple[float, float] | None, least: float) -> Estimate:
+    """The estimate; what of it is no larger than ``least`` is 0."""
+
+    def clean(number: float) -> float:
+        return 0.0 if abs(number) <= least else number
+
+    return Estimate(clean(value), None if ci95 is None else (clean(ci95[0]), clean(ci95[1])))
 
 
 def _coefficients(runs: Sequence[RunMean], w: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -96,6 +96,18 @@ def test_lines_of_parts_sum_to_the_line_of_their_sum(rows):
     assert lines[0].slope.value == pytest.approx(lines[1].slope.value + lines[2].slope.value, abs=1e-9 * size)
 
 
+@given(_parts)
+def test_what_never_changes_has_no_slope_and_a_sum_that_is_zero_is_zero_on_every_processor(rows):
+    """A residue of rounding is no growth: it would be told, and differ from machine to machine."""
+    weights = weights_of([RunMean(x, a, v, n) for x, a, _, v, n in rows])
+    flat = fit_runs([RunMean(x, 1234567.1, 0.0, n) for x, _, _, _, n in rows], weights)
+    assert flat.slope.value == 0
+    assert flat.slope.ci95 == (0, 0)
+    rising = fit_runs([RunMean(x, 1234.1 * x, 0.0, n) for x, _, _, _, n in rows], weights)
+    assert rising.intercept.value == 0
+    assert rising.slope.value == pytest.approx(1234.1)
+
+
 @pytest.mark.parametrize("between", [0.0, 2.0])
 @pytest.mark.parametrize("places", [(1, 2, 4), (1, 2, 4, 8), (1, 1, 2, 2, 4, 4)])
 def test_intervals_hold_the_planted_slope(places, between):
