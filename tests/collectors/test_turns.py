@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -56,8 +56,8 @@ def test_without_shared_memory_there_are_no_turns(shared: Path, monkeypatch: pyt
         assert own.lock is None
 
 
-def test_a_signal_ends_the_wait() -> None:
-    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGTERM)).start()
+def test_a_signal_ends_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "sleep", lambda _: os.kill(os.getpid(), signal.SIGTERM))
     with (
         turns.turn(),
         pytest.raises(CollectError, match="nsys: was not started: signal 15 came while"),
