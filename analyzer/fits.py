@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -115,34 +116,47 @@ def fit_runs(runs: Sequence[RunMean], weights: FloatArray | None = None) -> RunL
     w = weights_of(runs) if weights is None else weights
     to_slope, to_intercept = _coefficients(runs, w)
     y = np.array([run.mean for run in runs])
-    slope, intercept = float(to_slope @ y), float(to_intercept @ y)
     x = np.array([run.x for run in runs])
-    residuals = y - intercept - slope * x
-    least = _rounding(x, y, w)
+    size = _size(x, y, w)
+    slope, intercept = _clean(to_slope @ y, size.slope), _clean(to_intercept @ y, size.intercept)
+    at_runs = np.abs(y) + size.intercept + size.slope * np.abs(x)
+    residuals = np.array([_clean(*pair) for pair in zip(y - intercept - slope * x, at_runs, strict=True)])
     return RunLine(
-        _without_rounding(slope, _interval(slope, to_slope, runs, w, residuals), least[0]),
-        _without_rounding(intercept, _interval(intercept, to_intercept, runs, w, residuals), least[1]),
+        _estimate(slope, to_slope, runs, w, residuals, size.slope),
+        _estimate(intercept, to_intercept, runs, w, residuals, size.intercept),
         tuple(residuals.tolist()),
         _misfit(runs),
         between_runs=len(runs) > 2,
     )
 
 
-def _rounding(x: FloatArray, y: FloatArray, w: FloatArray) -> tuple[float, float]:
-    """What rounding may leave of a slope and of an intercept that are 0."""
-    share = w / w.sum()
-    middle = float(share @ x)
-    slope = float(w * (np.abs(x) + abs(middle)) @ np.abs(y)) / float(w @ (x - middle) ** 2)
-    return _ROUNDING * slope, _ROUNDING * (float(share @ np.abs(y)) + abs(middle) * slope)
+class _Size(NamedTuple):
+    """Sums of the sizes of what a slope and an intercept are added up from: their rounding is a share of it."""
+
+    slope: float
+    intercept: float
 
 
-def _without_rounding(value: float, ci95: tuple[float, float] | None, least: float) -> Estimate:
-    """The estimate; what of it is no larger than ``least`` is 0."""
+def _size(x: FloatArray, y: FloatArray, w: FloatArray) -> _Size:
+    share, middle, spread = _moments(x, w)
+    slope = float(w * (np.abs(x) + abs(middle)) @ np.abs(y)) / spread
+    return _Size(slope, float(share @ np.abs(y)) + abs(middle) * slope)
 
-    def clean(number: float) -> float:
-        return 0.0 if abs(number) <= least else number
 
-    return Estimate(clean(value), None if ci95 is None else (clean(ci95[0]), clean(ci95[1])))
+def _clean(value: float, size: float) -> float:
+    """The value, 0 where it is within the rounding of parts of that size."""
+    return 0.0 if abs(value) <= _ROUNDING * size else float(value)
+
+
+def _estimate(
+    value: float, row: FloatArray, runs: Sequence[RunMean], w: FloatArray, residuals: FloatArray, size: float
+) -> Estimate:
+    """``value`` and its interval, which has no width where all its width is rounding."""
+    margin = _margin(row, runs, w, residuals)
+    if margin is None:
+        return Estimate(value, None)
+    margin = _clean(margin, size)
+    return Estimate(value, (value - margin, value + margin))
 
 
 def _coefficients(runs: Sequence[RunMean], w: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -150,12 +164,16 @@ def _coefficients(runs: Sequence[RunMean], w: FloatArray) -> tuple[FloatArray, F
     x = np.array([run.x for run in runs])
     if len({*x.tolist()}) < 2:
         raise ValueError("runs at one place: no line")
+    share, middle, spread = _moments(x, w)
+    to_slope = w * (x - middle) / spread
+    return to_slope, share - middle * to_slope
+
+
+def _moments(x: FloatArray, w: FloatArray) -> tuple[FloatArray, float, float]:
+    """(n,) share of each run, the middle of ``x``, and the weighted squares about it."""
     share = w / w.sum()
     middle = float(share @ x)
-    centred = x - middle
-    spread = float(w @ centred**2)
-    to_slope = w * centred / spread
-    return to_slope, share - middle * to_slope
+    return share, middle, float(w @ (x - middle) ** 2)
 
 
 def _variances(runs: Sequence[RunMean]) -> FloatArray | None:
@@ -185,17 +203,14 @@ def _squares(runs: Sequence[RunMean], w: FloatArray) -> float:
     return float(w @ residuals**2)
 
 
-def _interval(
-    value: float, row: FloatArray, runs: Sequence[RunMean], w: FloatArray, residuals: FloatArray
-) -> tuple[float, float] | None:
-    """Knapp and Hartung's interval, at least as wide as the one that the steps alone give; of two runs the latter."""
+def _margin(row: FloatArray, runs: Sequence[RunMean], w: FloatArray, residuals: FloatArray) -> float | None:
+    """Half of Knapp and Hartung's interval, at least that which the steps alone give; of two runs the latter."""
     within, freedom = _within(row, runs), len(runs) - 2
     if freedom < 1:
-        return None if within is None else (value - within, value + within)
+        return within
     scale = float(w @ residuals**2) / freedom
     margin = _quantile(freedom) * math.sqrt(scale * float(row**2 @ (1 / w)))
-    margin = max(margin, within or 0.0)
-    return value - margin, value + margin
+    return max(margin, within or 0.0)
 
 
 def _within(row: FloatArray, runs: Sequence[RunMean]) -> float | None:

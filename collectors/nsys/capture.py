@@ -13,7 +13,7 @@ import shutil
 import sqlite3
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -54,17 +54,10 @@ def who_is_it(job: Job, environment: Mapping[str, str]) -> Identity:
     return replace(who, local_rank=None, world_size=None) if launchers.launcher_of(job.command) else who
 
 
-def capture(
-    job: Job,
-    environment: Mapping[str, str],
-    *,
-    on_start: Callable[[], None] = lambda: None,
-    say_notes: bool = True,
-) -> int:
+def capture(job: Job, environment: Mapping[str, str], *, say_notes: bool = True) -> int:
     """Capture this rank. Returns the command's exit code, 124 where the limit ended it.
 
-    ``on_start`` is called when the command is first seen to run. ``say_notes``: on standard error, at the end, what the
-    record notes.
+    ``say_notes``: on standard error, at the end, what the record notes.
 
     Raises CollectError for whatever keeps the capture from being complete; the record says it too.
     """
@@ -82,7 +75,7 @@ def capture(
         one = RankCapture(job, session, work, environment)
         try:
             with _told(folder.path):
-                ended = one.run(on_start)
+                ended = one.run()
                 files = one.kept()
         except CollectError as error:
             notes = [f"{error.subject}: {error.why}"]
@@ -118,16 +111,16 @@ class RankCapture:
         self._given = environment.get("TMPDIR", "/tmp")
         self._environment = dict(environment)
 
-    def run(self, on_start: Callable[[], None] = lambda: None) -> supervise.Ended:
+    def run(self) -> supervise.Ended:
         """All of it, in order. Afterwards report and export stand at the stem."""
         with _temporary(self.stem.parent) as temporary:
             self._environment["TMPDIR"] = str(temporary)
-            ended = self._profile(on_start)
+            ended = self._profile()
             self._report(temporary, ended)
             self.export_report(temporary)
         return ended
 
-    def _profile(self, on_start: Callable[[], None]) -> supervise.Ended:
+    def _profile(self) -> supervise.Ended:
         if "," in self._given:
             raise CollectError("TMPDIR", "holds a comma, which nsys cannot pass on", "set another one")
         local = self.session.record.local_rank
@@ -142,12 +135,12 @@ class RankCapture:
         for suffix in KINDS:
             self.session.folder.trace_path(self.session.rank, suffix).unlink(missing_ok=True)
         self.session.note_down(notes=made.notes)
-        ended = self._run(made.profile, on_start)
+        ended = self._run(made.profile)
         self._say_what_ended_it(ended)
         self.session.note_down(pins={**engines.loaded(ended.files), **self.session.record.pins})
         return ended
 
-    def _run(self, profile: Sequence[str], on_start: Callable[[], None]) -> supervise.Ended:
+    def _run(self, profile: Sequence[str]) -> supervise.Ended:
         """Run nsys, once more where it did not start."""
         for left in reversed(range(_TRIES)):
             ended = supervise.profile(
@@ -156,9 +149,8 @@ class RankCapture:
                 secrets.token_hex(8),
                 limit_s=self.job.limit_s,
                 finish_s=self.job.finish_s,
-                on_start=on_start,
             )
-            if not left or not ended.no_start or any(self._made()):  # a command that ran leaves a file
+            if not left or not ended.failed_to_start or any(self._made()):  # a command that ran leaves a file
                 break
             sys.stderr.write("note: nsys failed before the command ran; it is started again\n")
             self.session.note_down(notes=["nsys failed before the command ran, and was started again"])
@@ -235,12 +227,7 @@ class RankCapture:
 
     def _why_none(self, ended: supervise.Ended) -> str:
         wanted = self.job.wanted
-        if (
-            ended.exit_code
-            and not ended.why
-            and ended.command_ended_ns is None
-            and any(SHARED.glob("NSys-*"))
-        ):
+        if ended.never_ran and any(SHARED.glob("NSys-*")):
             return (
                 "the command was not seen to run: see the messages of nsys above; an nsys that was killed may have "
                 f"left its lock: while no nsys runs, remove {SHARED}/NSys-*"

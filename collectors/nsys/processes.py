@@ -50,11 +50,9 @@ def installed_files(pids: Iterable[int]) -> set[str]:
     return found
 
 
-def end_all(token: str) -> bool:
-    """SIGKILL what the capture started. Whether something was there."""
-    left = [one for one in _scan(token) if one.is_ours]
-    _end(left, token)
-    return bool(left)
+def end_all(token: str) -> None:
+    """SIGKILL what the capture started."""
+    _end((one for one in _scan(token) if one.is_ours), token)
 
 
 def end_nsys(token: str, grace_s: float) -> bool:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from collections.abc import Sequence
 from multiprocessing import get_context
 from multiprocessing.context import SpawnProcess
-from multiprocessing.synchronize import Event
 
 from collectors import closing
 from collectors.errors import CollectError
@@ -19,15 +17,12 @@ from collectors.nsys.capture import Job, capture, say_what_is_noted
 from collectors.nsys.supervise import POLL_S
 from collectors.run_folder import RunFolder
 
-_START_S = 20.0
-"""How long the next rank's start waits for this one's."""
-_POLL_S = 0.1
-
 
 def capture_all(job: Job, count: int) -> int:
-    """Start ``count`` ranks and wait for all. Returns the exit code of the one whose command failed first.
+    """Start ``count`` ranks, whose nsys take turns, and wait for all.
 
-    Raises CollectError where this process is a rank itself, or the command starts the ranks.
+    Returns the exit code of the one whose command failed first. Raises CollectError where this process is a rank
+    itself, or the command starts the ranks.
     """
     who = identity(os.environ)
     if who.launcher != "plain":
@@ -53,13 +48,11 @@ def capture_all(job: Job, count: int) -> int:
         for number in range(count):
             if told:
                 break
-            runs = context.Event()
-            rank = context.Process(target=_rank, args=(job, number, count, runs), name=f"rank {number}")
+            rank = context.Process(target=_rank, args=(job, number, count), name=f"rank {number}")
             rank.start()
             ranks.append(rank)
             if told:  # while it was started
                 _send(rank, told[-1])
-            _await(runs, rank)
         for rank in ranks:
             rank.join()
     records = [
@@ -86,18 +79,11 @@ def _send(rank: SpawnProcess, number: int) -> None:
         os.kill(rank.pid, number)
 
 
-def _await(runs: Event, rank: SpawnProcess) -> None:
-    """Until the rank's command runs: two nsys 2022 that start at one moment can keep each other from starting."""
-    until_s = time.monotonic() + _START_S
-    while rank.is_alive() and time.monotonic() < until_s and not runs.wait(_POLL_S):
-        pass
-
-
-def _rank(job: Job, rank: int, count: int, runs: Event) -> None:
+def _rank(job: Job, rank: int, count: int) -> None:
     os.setsid()  # a terminal's Ctrl-C reaches the parent alone, which passes it on once
     os.environ.update(rank_environment(rank, count, os.environ))
     try:
-        code = capture(job, dict(os.environ), on_start=runs.set, say_notes=False)
+        code = capture(job, dict(os.environ), say_notes=False)
     except CollectError as error:
         sys.stderr.write(f"error: rank {rank}: {error}\n")
         code = error.exit_code

@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,8 +37,8 @@ class Ended:
 
     ``why``: empty where nsys ended by itself, else ``limit`` or ``hung``. ``signalled``: a signal was passed on to it.
     ``command_ended_ns``: when a command that ended by itself was last seen to run, at most ``POLL_S`` before its end.
-    ``files``: those of installed Python packages that the command was seen to have loaded. ``no_start``: nsys
-    itself failed, before a command was seen to run: its agent was left over.
+    ``files``: those of installed Python packages that the command was seen to have loaded. ``left_over``:
+    whether nsys's agent had to be killed after nsys had ended.
     """
 
     exit_code: int | None
@@ -48,7 +48,17 @@ class Ended:
     signalled: bool = False
     command_ended_ns: int | None = None
     files: frozenset[str] = frozenset()
-    no_start: bool = False
+    left_over: bool = False
+
+    @property
+    def never_ran(self) -> bool:
+        """Whether nsys failed by itself, and the command was never seen to run."""
+        return bool(self.exit_code) and not self.why and self.command_ended_ns is None
+
+    @property
+    def failed_to_start(self) -> bool:
+        """Whether nsys failed so surely before it ran the command that it may be started again."""
+        return self.never_ran and self.left_over and not self.signalled
 
 
 def profile(
@@ -58,11 +68,10 @@ def profile(
     *,
     limit_s: float | None,
     finish_s: float,
-    on_start: Callable[[], None] = lambda: None,
 ) -> Ended:
     """Run ``nsys profile``. ``limit_s``: seconds for all of it; ``finish_s``: for nsys after the command.
 
-    ``on_start`` is called when the command is first seen to run. Until then no other nsys of this host starts.
+    Until the command is first seen to run, no other nsys of this host starts.
 
     At the limit nsys is asked to stop: it ends the command and writes its report. What does not end then is killed,
     of the processes that carry the token. Raises CollectError where nsys cannot be started.
@@ -75,11 +84,13 @@ def profile(
         except OSError as error:
             raise CollectError(command[0], f"cannot be started ({error.strerror})", "check --nsys") from error
         with launch.passing_signals_on(process) as passed:
-            watch = _Watch(process, token, finish_s, turn, on_start)
+            watch = _Watch(process, token, finish_s, turn)
             why = _wait(process, watch, None if limit_s is None else time.monotonic() + limit_s)
             code = process.poll() if not why else _stop(process, token, why, finish_s)
             ended = time.time_ns()
-            left_over = processes.end_all(token) if code is None else processes.end_nsys(token, _AGENT_S)
+            left_over = code is not None and processes.end_nsys(token, _AGENT_S)
+            if code is None:
+                processes.end_all(token)
     if code is not None and code < 0:
         code = 128 - code
     return Ended(
@@ -87,7 +98,7 @@ def profile(
         signalled=bool(passed),
         command_ended_ns=None if why else watch.last_seen_ns,
         files=frozenset(watch.files),
-        no_start=bool(code) and left_over and not (why or passed or watch.started),
+        left_over=left_over,
     )  # fmt: skip
 
 
@@ -95,15 +106,9 @@ class _Watch:
     """Notices that the command is gone and nsys is not. Looks at the whole machine only when what it knew has ended."""
 
     def __init__(
-        self,
-        process: subprocess.Popen[bytes],
-        token: str,
-        finish_s: float,
-        turn: turns.Turn,
-        on_start: Callable[[], None],
+        self, process: subprocess.Popen[bytes], token: str, finish_s: float, turn: turns.Turn
     ) -> None:
-        self._process, self._token, self._finish_s = process, token, finish_s
-        self._turn, self._on_start = turn, on_start
+        self._process, self._token, self._finish_s, self._turn = process, token, finish_s, turn
         self._known: set[int] = set()
         self._seen_s = time.monotonic()
         self.last_seen_ns: int | None = None
@@ -129,7 +134,6 @@ class _Watch:
             if not self.started:
                 self._began_s = now
                 self._turn.end()
-                self._on_start()
             self._seen_s, self.last_seen_ns = now, time.time_ns()
             self._look(now)
         elif not self.started and now - self._seen_s > _TURN_S:
